@@ -1,0 +1,45 @@
+# One virtual environment for people and CI. `make demo` and `make test` work on a fresh machine with Python >= 3.11.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+PY     := $(VENV)/bin/python
+# The CPU build that the tests were measured with. On a machine where pip would take a CUDA build of several GB, point pip
+# at the CPU wheels (`make TORCH_ARGS="--index-url URL" ...`); for a GPU, ask for it: `make TORCH=torch ...`.
+TORCH      ?= torch==2.13.0
+TORCH_ARGS ?=
+MODEL      ?= smollm2-135m
+
+.PHONY: demo test test-data lint bench clean
+
+$(VENV)/.installed: pyproject.toml
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check $(TORCH) $(TORCH_ARGS)
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	touch $@
+
+# A program forks, shares its prefix, chooses and fills a JSON Schema on a real chat model.
+demo: $(VENV)/.installed
+	$(PY) -m radixlm pull $(MODEL)
+	$(PY) examples/demo.py
+
+test: $(VENV)/.installed
+	$(PY) -m radixlm pull $(MODEL)
+	$(PY) -m pytest -m "not data"
+
+# Tests over the shared data files (../shared); they skip with a reason where the files are absent.
+test-data: $(VENV)/.installed
+	$(PY) -m pytest -m data
+
+lint: $(VENV)/.installed
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/pyright
+	$(VENV)/bin/lint-imports
+
+# Ratios against transformers in one run; quote medians and ratios, never single absolute times.
+bench: $(VENV)/.installed
+	$(PY) -m radixlm pull $(MODEL)
+	for bench in tests/bench/bench_*.py; do $(PY) $$bench || exit 1; done
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache

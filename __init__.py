@@ -1,0 +1,1 @@
+"""radixlm: LLM programs over a radix-tree KV cache with exact grammars."""

@@ -1,0 +1,257 @@
+"""The grammar language that front ends produce and the compiler consumes.
+
+Owns the expression types, their smart constructors and the named limits of a compile. A language is a set of byte strings. Everything
+here is regular except `Ref`, the call of a named rule, which may be recursive in any way. Knows nothing of automata, tokens,
+vocabularies, JSON or regex syntax, and imports only the standard library.
+
+    Bytes(mask)      one byte out of a set of 256, bit b = byte b
+    Lit(data)        exactly these bytes
+    Chars(ranges)    one code point out of inclusive ranges, spelled in UTF-8; surrogates are never produced
+    Seq(items)       one after another;  Seq(()) is the empty string        Alt(items)     any of;  Alt(()) is nothing at all
+    Repeat(item, lo, hi)   lo to hi times, hi=None without end; bounds may be large, they become counters
+    And(items)       what all accept     Minus(keep, drop)   what `keep` accepts and `drop` does not: both over Ref-free parts only
+    Ref(name)        whatever the rule `name` accepts
+
+Expressions are immutable and may share parts freely (a DAG): the compiler works on each shared object once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+MAX_CODE_POINT = 0x10FFFF
+_SURROGATES = (0xD800, 0xDFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """One byte out of `mask`, a 256-bit set."""
+
+    mask: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """Exactly `data`."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """One code point out of `ranges` (inclusive, sorted, disjoint, without surrogates), as UTF-8."""
+
+    ranges: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """All `items`, one after another."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alt:
+    """Any one of `items`."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`item`, `lo` to `hi` times; hi=None is without end."""
+
+    item: Expr
+    lo: int
+    hi: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """What every one of `items` accepts. Ref-free items only."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    """What `keep` accepts and `drop` does not. Ref-free parts only."""
+
+    keep: Expr
+    drop: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A call of the rule `name`."""
+
+    name: str
+
+
+Expr = Bytes | Lit | Chars | Seq | Alt | Repeat | And | Minus | Ref
+
+EMPTY = Seq(())
+NEVER = Alt(())
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """Named rules, and the rule the whole output must match."""
+
+    rules: Mapping[str, Expr]
+    start: str
+
+
+def lit(text: str | bytes) -> Expr:
+    """Exactly `text` (UTF-8)."""
+    data = text.encode() if isinstance(text, str) else text
+    return Lit(data) if data else EMPTY
+
+
+def byte_set(values: Iterable[int]) -> Expr:
+    """One byte out of `values`."""
+    mask = 0
+    for value in values:
+        mask |= 1 << value
+    return Bytes(mask) if mask else NEVER
+
+
+def normal_ranges(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Inclusive code point ranges, sorted, merged, clipped to Unicode, surrogates taken out."""
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        low, high = max(low, 0), min(high, MAX_CODE_POINT)
+        if low > high:
+            continue
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+        else:
+            merged.append((low, high))
+    result: list[tuple[int, int]] = []
+    for low, high in merged:
+        if low < _SURROGATES[0]:
+            result.append((low, min(high, _SURROGATES[0] - 1)))
+        if high > _SURROGATES[1]:
+            result.append((max(low, _SURROGATES[1] + 1), high))
+    return tuple(result)
+
+
+def outside_ranges(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The code points in none of `ranges`, normalised."""
+    gaps: list[tuple[int, int]] = []
+    next_free = 0
+    for low, high in normal_ranges(ranges):
+        gaps.append((next_free, low - 1))
+        next_free = high + 1
+    gaps.append((next_free, MAX_CODE_POINT))
+    return normal_ranges(gaps)
+
+
+def chars(*ranges: tuple[int, int] | str) -> Expr:
+    """One code point out of `ranges`: inclusive pairs, or strings whose every character is meant."""
+    pairs: list[tuple[int, int]] = []
+    for item in ranges:
+        if isinstance(item, str):
+            pairs.extend((ord(c), ord(c)) for c in item)
+        else:
+            pairs.append(item)
+    normal = normal_ranges(pairs)
+    return Chars(normal) if normal else NEVER
+
+
+def any_char() -> Expr:
+    """Any one code point."""
+    return chars((0, MAX_CODE_POINT))
+
+
+def seq(*items: Expr) -> Expr:
+    """Concatenation, flattened; neighbouring literals become one."""
+    flat: list[Expr] = []
+    for item in items:
+        for part in item.items if isinstance(item, Seq) else (item,):
+            if isinstance(part, Alt) and not part.items:
+                return NEVER
+            last = flat[-1] if flat else None
+            if isinstance(part, Lit) and isinstance(last, Lit):
+                flat[-1] = Lit(last.data + part.data)
+            else:
+                flat.append(part)
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
+
+
+def alt(*items: Expr) -> Expr:
+    """Union, flattened; alternatives that are the same object or equal to a neighbour are kept once."""
+    flat: list[Expr] = []
+    seen: set[int] = set()
+    for item in items:
+        for part in item.items if isinstance(item, Alt) else (item,):
+            if id(part) not in seen:
+                seen.add(id(part))
+                flat.append(part)
+    return flat[0] if len(flat) == 1 else Alt(tuple(flat))
+
+
+def opt(item: Expr) -> Expr:
+    """`item` or nothing."""
+    return Repeat(item, 0, 1)
+
+
+def star(item: Expr) -> Expr:
+    """`item` any number of times."""
+    return Repeat(item, 0, None)
+
+
+def plus(item: Expr) -> Expr:
+    """`item` at least once."""
+    return Repeat(item, 1, None)
+
+
+def repeat(item: Expr, lo: int, hi: int | None) -> Expr:
+    """`item`, `lo` to `hi` times."""
+    if hi is not None and hi < lo:
+        return NEVER
+    if hi == 0:
+        return EMPTY
+    return item if lo == 1 and hi == 1 else Repeat(item, lo, hi)
+
+
+def conj(*items: Expr) -> Expr:
+    """Intersection of Ref-free expressions."""
+    return items[0] if len(items) == 1 else And(tuple(items))
+
+
+def minus(keep: Expr, drop: Expr) -> Expr:
+    """`keep` without what `drop` accepts; both Ref-free."""
+    return keep if drop == NEVER else Minus(keep, drop)
+
+
+def join(items: Sequence[Expr], separator: Expr) -> Expr:
+    """All of `items` with `separator` between neighbours."""
+    parts: list[Expr] = []
+    for index, item in enumerate(items):
+        if index:
+            parts.append(separator)
+        parts.append(item)
+    return seq(*parts)
+
+
+def ref(name: str) -> Expr:
+    """A call of the rule `name`."""
+    return Ref(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Budgets of one compile. Each one exceeded is a GrammarError whose message names it."""
+
+    spec_bytes: int = 1 << 20  # source text of a schema or pattern, or all choices together
+    depth: int = 200  # nesting of a schema, a pattern or an expression
+    choices: int = 100_000  # options of a choice, values of an enum
+    expressions: int = 400_000  # distinct expression objects of a grammar
+    repeat_bound: int = 1_000_000  # lo or hi of a counted repeat
+    states: int = 200_000  # automaton states of the finished program
+    transitions: int = 2_000_000  # automaton edges of the finished program
+    product_states: int = 20_000  # states met while intersecting or subtracting
+    program_bytes: int = 32 << 20  # the serialised program
