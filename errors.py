@@ -7,7 +7,8 @@
     |   |-- PromptError      empty prompt, context overflow, text the vocabulary cannot spell
     |   |-- GrammarError     a regex, schema or choice list that is refused; `place` is a JSON pointer or column
     |   |-- ModelError       a model that is missing, damaged or unsupported
-    |   `-- ProgramError     misuse of the language (unknown variable, reading what no gen will set)
+    |   `-- ProgramError     misuse of the language (two constraints on one gen, a role left open, ...)
+    |       `-- UnknownVariable  reading what no gen will set; a KeyError too
     |-- ServiceError         the request was right, the service could not do it; `retryable` says whether again
     |   |-- EngineDied       the engine process ended while the request was pending
     |   |-- Aborted          the request was cancelled, or its client went away
@@ -71,7 +72,11 @@ class ModelError(UserError):
 
 
 class ProgramError(UserError):
-    """The language was misused: an unknown variable, a variable nothing will set, a gen without a name."""
+    """The language was misused: two constraints on one gen, an empty choice list, a branch that has ended."""
+
+
+class UnknownVariable(ProgramError, KeyError):
+    """A program's variable was read that nothing has set and nothing submitted so far will set. It is a KeyError too."""
 
 
 class ServiceError(RadixError):

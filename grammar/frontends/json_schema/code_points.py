@@ -1,0 +1,231 @@
+"""Regular languages over decoded characters: questions and rewrites that need no automaton.
+
+Here an `Expr` is read as a language of Unicode strings: `Chars` is one code point, and `Lit` does not occur (a fixed text is a sequence
+of one-character `Chars`), so every length is a count of code points. Owns membership of one string, the range of lengths, and the
+narrowing of a language to a range of lengths, done by adjusting a repeat where that is exact and by an intersection with a counter
+otherwise. Knows nothing of JSON escapes, bytes or schemas.
+
+Membership works on sets of end positions, as a recogniser for extended regular expressions (intersection and difference included) can:
+each part maps a set of start positions to a set of end positions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from ...expr import (
+    EMPTY,
+    NEVER,
+    Alt,
+    And,
+    Chars,
+    Expr,
+    Minus,
+    Repeat,
+    Seq,
+    alt,
+    any_char,
+    chars,
+    conj,
+    minus,
+    repeat,
+    seq,
+    star,
+)
+
+ANY_CHAR = any_char()
+ANY_TEXT = star(ANY_CHAR)
+
+
+def text_language(text: str) -> Expr:
+    """The language of exactly `text`."""
+    return seq(*(chars((ord(c), ord(c))) for c in text))
+
+
+def accepts(language: Expr, text: str) -> bool:
+    """Does `language` hold the whole of `text`?"""
+    return len(text) in _Recogniser(text).ends(language, 0)
+
+
+class _Recogniser:
+    """Where each part of a language can end in one text; remembers what it has worked out."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._memo: dict[tuple[int, int], frozenset[int]] = {}
+
+    def ends(self, part: Expr, start: int) -> frozenset[int]:
+        """End positions of the matches of `part` that begin at `start`."""
+        if isinstance(part, Chars):
+            return self._char(part, start)
+        key = (id(part), start)
+        found = self._memo.get(key)
+        if found is None:
+            found = self._memo[key] = self._work_out(part, start)
+        return found
+
+    def _char(self, part: Chars, start: int) -> frozenset[int]:
+        if start < len(self._text) and in_ranges(part.ranges, ord(self._text[start])):
+            return frozenset((start + 1,))
+        return frozenset()
+
+    def _work_out(self, part: Expr, start: int) -> frozenset[int]:
+        match part:
+            case Seq(items):
+                ends = frozenset((start,))
+                for item in items:
+                    ends = self._each(item, ends)
+                return ends
+            case Alt(items):
+                return frozenset[int]().union(*(self.ends(item, start) for item in items))
+            case And(items):
+                return frozenset.intersection(*(self.ends(item, start) for item in items))
+            case Minus(keep, drop):
+                return self.ends(keep, start) - self.ends(drop, start)
+            case Repeat(item, lo, hi):
+                return self._repeat(item, lo, hi, start)
+            case _:
+                raise TypeError(f"{type(part).__name__} is no language of characters")
+
+    def _each(self, part: Expr, starts: Iterable[int]) -> frozenset[int]:
+        return frozenset[int]().union(*(self.ends(part, start) for start in starts))
+
+    def _repeat(self, item: Expr, lo: int, hi: int | None, start: int) -> frozenset[int]:
+        ends = frozenset((start,))
+        # a round that moves nowhere repeats for ever: more rounds than characters add nothing new
+        for _ in range(min(lo, len(self._text) + 1)):
+            ends = self._each(item, ends)
+        result = ends
+        rounds = len(self._text) + 1 if hi is None else min(hi - lo, len(self._text) + 1)
+        for _ in range(rounds):
+            ends = self._each(item, ends) - result
+            if not ends:
+                break
+            result |= ends
+        return result
+
+
+def in_ranges(ranges: tuple[tuple[int, int], ...], code_point: int) -> bool:
+    """Is `code_point` inside one of the sorted inclusive `ranges`?"""
+    index = bisect_right(ranges, (code_point, 0x110000)) - 1
+    return index >= 0 and ranges[index][1] >= code_point
+
+
+def length_range(language: Expr) -> tuple[int, int | None] | None:
+    """Bounds of the number of characters, (lo, hi) with hi=None for no bound; None when surely no string is in.
+
+    Exact for languages without And and Minus, an enclosing range otherwise.
+    """
+    match language:
+        case Chars():
+            return (1, 1)
+        case Seq(items):
+            return _sum_ranges([length_range(item) for item in items])
+        case Alt(items):
+            return _join_ranges([length_range(item) for item in items])
+        case And(items):
+            return _meet_ranges([length_range(item) for item in items])
+        case Minus(keep, _):
+            return length_range(keep)
+        case Repeat(item, lo, hi):
+            inner = length_range(item)
+            if inner is None or inner[1] == 0:
+                return (0, 0) if lo == 0 or inner is not None else None
+            top = None if hi is None or inner[1] is None else hi * inner[1]
+            return (lo * inner[0], 0 if hi == 0 else top)
+        case _:
+            raise TypeError(f"{type(language).__name__} is no language of characters")
+
+
+_Range = tuple[int, int | None] | None
+
+
+def _sum_ranges(ranges: list[_Range]) -> _Range:
+    low, high = 0, 0
+    open_ended = False
+    for item in ranges:
+        if item is None:
+            return None
+        low += item[0]
+        open_ended = open_ended or item[1] is None
+        high += item[1] or 0
+    return (low, None if open_ended else high)
+
+
+def _join_ranges(ranges: list[_Range]) -> _Range:
+    known = [item for item in ranges if item is not None]
+    if not known:
+        return None
+    tops = [item[1] for item in known]
+    return (min(item[0] for item in known), None if None in tops else max(t for t in tops if t is not None))
+
+
+def _meet_ranges(ranges: list[_Range]) -> _Range:
+    low, high = 0, None
+    for item in ranges:
+        if item is None:
+            return None
+        low = max(low, item[0])
+        high = item[1] if high is None else high if item[1] is None else min(high, item[1])
+    return None if high is not None and high < low else (low, high)
+
+
+def within_lengths(language: Expr, lo: int, hi: int | None) -> Expr:
+    """The strings of `language` that have `lo` to `hi` characters."""
+    bounds = length_range(language)
+    if bounds is None or (hi is not None and bounds[0] > hi) or (bounds[1] is not None and bounds[1] < lo):
+        return NEVER
+    if bounds[0] >= lo and (hi is None or (bounds[1] is not None and bounds[1] <= hi)):
+        return language
+    match language:
+        case Alt(items):
+            return alt(*(within_lengths(item, lo, hi) for item in items))
+        case Repeat(Chars(), low, high):
+            top = high if hi is None else hi if high is None else min(high, hi)
+            return repeat(language.item, max(low, lo), top)
+        case Minus(keep, drop):
+            return minus(within_lengths(keep, lo, hi), drop)
+        case Seq(items):
+            narrowed = _narrow_single_repeat(items, lo, hi)
+            if narrowed is not None:
+                return narrowed
+        case _:
+            pass
+    return conj(language, repeat(ANY_CHAR, lo, hi))
+
+
+def _narrow_single_repeat(items: tuple[Expr, ...], lo: int, hi: int | None) -> Expr | None:
+    """A sequence of which all parts but one have one length: the bounds move into that part."""
+    fixed = 0
+    variable: int | None = None
+    for index, item in enumerate(items):
+        bounds = length_range(item)
+        if bounds is not None and bounds[0] == bounds[1]:
+            fixed += bounds[0]
+        elif variable is None:
+            variable = index
+        else:
+            return None
+    if variable is None:
+        return None
+    inner = within_lengths(items[variable], max(0, lo - fixed), None if hi is None else hi - fixed)
+    return seq(*items[:variable], inner, *items[variable + 1 :])
+
+
+def is_everything(language: Expr) -> bool:
+    """Is `language` plainly all strings?"""
+    return language == ANY_TEXT
+
+
+__all__ = [
+    "ANY_CHAR",
+    "ANY_TEXT",
+    "EMPTY",
+    "accepts",
+    "in_ranges",
+    "is_everything",
+    "length_range",
+    "text_language",
+    "within_lengths",
+]

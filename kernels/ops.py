@@ -1,0 +1,242 @@
+"""The full list of tensor operations a model needs, and the shape of a backend that provides them.
+
+Owns the vocabulary shared by all backends: weights, the K/V pool, one step's integers, the protocols. Imports torch for its types only;
+knows nothing of requests, plans, files or which backend serves.
+
+A backend is asked for one thing: `prepare(weights, kv)`, once per model. What comes back runs whole steps. How it does so is its own
+affair: `composed.ComposedModel` writes a step as single `Ops` calls (reference, triton); a native backend may resolve every pointer in
+`prepare` and run a layer, or the whole step, as one call, and never offer single ops to anyone but the tests.
+
+    backend.prepare(weights, kv) -> PreparedModel          weights are read once, layer by layer, and may be repacked
+    prepared.copy_pages(copies)                            copy-on-write, before any write of the step
+    prepared.forward(batch)  -> hidden [R, hidden]         writes K/V of all T tokens; only the rows whose logits are wanted come back
+    prepared.logits(hidden)  -> [R', vocab] float32        the LM head; callers choose the chunk of rows
+
+Letters used below: T tokens of a step, S sequences, R wanted rows, Hq query heads, Hk key/value heads, D head size, L layers, N slots.
+
+K/V pool: one tensor, so that a page copy is one operation for all layers.
+
+    storage [L, 2, N, Hk, D]     N = num_pages * page_size; slot = page id * page_size + offset
+             |  |  `-- slots: position p of sequence s lies at page_tables[s, p // page_size] * page_size + p % page_size
+             |  `----- 0 keys (rotated), 1 values
+             `-------- layer
+
+Precision: every op computes in float32 whatever the storage type, sums included; a result is rounded once, when it is stored as the
+weights' type. Logits are float32 always. Rotary pairs are adjacent dimensions (2i, 2i+1) of a head: loaders order rows so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+
+KEY_BLOCK = 64
+"""Keys per block, aligned to absolute position, of backends that promise the same bits for every batch: each block gives its own
+(max, sum, values), and blocks merge left to right. Page sizes divide it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """y = x @ weight.T + bias. `weight` [out, in], `bias` [out] or None. Activations are not quantized."""
+
+    weight: Tensor
+    bias: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWeights:
+    """One decoder layer: norm, attention, residual, norm, gated MLP, residual."""
+
+    attention_norm: Tensor  # [hidden]
+    qkv: Linear  # [(Hq + 2 Hk) * D, hidden]: query rows, key rows, value rows
+    attention_out: Linear  # [hidden, Hq * D]
+    mlp_norm: Tensor  # [hidden]
+    gate_up: Linear  # [2 * intermediate, hidden]: gate rows, up rows
+    down: Linear  # [hidden, intermediate]
+
+
+@dataclass(frozen=True, slots=True)
+class Rope:
+    """Rotary embedding: pair i of a head turns by position * inverse_frequencies[i]; cos and sin are multiplied by `scale`.
+
+    `inverse_frequencies` float32 [rotary / 2], rotary <= D; the dimensions beyond stay as they are.
+    """
+
+    inverse_frequencies: Tensor
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderShape:
+    """The integers of a decoder-only transformer."""
+
+    num_layers: int
+    hidden_size: int
+    num_heads: int  # Hq, a multiple of Hk
+    num_kv_heads: int  # Hk
+    head_dim: int  # D
+    intermediate_size: int
+    vocab_size: int
+    context_length: int
+    rms_epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderWeights:
+    """All weights of a model. `layers` is read once and in order, so that a loader can make one layer at a time."""
+
+    shape: DecoderShape
+    rope: Rope
+    embedding: Tensor  # [vocab, hidden]
+    layers: Iterable[LayerWeights]
+    final_norm: Tensor  # [hidden]
+    head: Linear  # [vocab, hidden]; may share storage with `embedding`
+
+
+@dataclass(frozen=True)
+class KvPool:
+    """Keys and values of all layers: storage [L, 2, N, Hk, D]."""
+
+    storage: Tensor
+    page_size: int
+
+    @cached_property
+    def keys(self) -> tuple[Tensor, ...]:
+        """Per layer a view [N, Hk, D]."""
+        return tuple(self.storage[layer, 0] for layer in range(self.storage.shape[0]))
+
+    @cached_property
+    def values(self) -> tuple[Tensor, ...]:
+        """Per layer a view [N, Hk, D]."""
+        return tuple(self.storage[layer, 1] for layer in range(self.storage.shape[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixGroup:
+    """Sequences [G >= 2] whose first `num_shared_pages` pages are the same: their K/V may be read once for all."""
+
+    sequences: I32
+    num_shared_pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepBatch:
+    """One step's integers, on the host: sequence s owns rows query_starts[s] .. query_starts[s+1] of T.
+
+    Groups may nest (a sequence in several, each with more pages than the one around it); a group's pages lie before every new token.
+    """
+
+    token_ids: I32  # [T]
+    positions: I32  # [T] rising by one inside a sequence; the last is context_lens[s] - 1
+    slot_ids: I64  # [T] where the token's K/V is written
+    query_starts: I32  # [S+1]
+    context_lens: I32  # [S] K/V length after this step
+    page_tables: I32  # [S, P] padded
+    logit_rows: I32  # [R] rows of T that `forward` returns, ascending
+    groups: tuple[PrefixGroup, ...] = ()
+
+
+class StepMeta(Protocol):
+    """What a backend derives from a StepBatch once per step and reads in every layer. Opaque outside the backend but for this."""
+
+    @property
+    def logit_rows(self) -> Tensor | None:
+        """int64 [R], or None when every row of T is wanted."""
+        ...
+
+
+class Ops(Protocol):
+    """The operations, each defined by `reference`. A result may alias an argument only where that is said."""
+
+    def begin_step(self, batch: StepBatch, shape: DecoderShape, rope: Rope, kv: KvPool) -> StepMeta:
+        """Everything that is the same for all layers: index tensors, cos and sin, the attention plan."""
+        ...
+
+    def prepare_linear(self, linear: Linear) -> object:
+        """The form `linear` wants; may repack, so that the caller can drop the original."""
+        ...
+
+    def embed(self, meta: StepMeta, table: Tensor) -> Tensor:
+        """table[token_ids]: [T, hidden]."""
+        ...
+
+    def rms_norm(self, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+        """x * rsqrt(mean(x^2) + epsilon) * weight over the last dimension: [T, hidden]."""
+        ...
+
+    def add_rms_norm(self, x: Tensor, residual: Tensor, weight: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+        """(rms_norm(x + residual), x + residual). The sum may be written into `x` or `residual`."""
+        ...
+
+    def linear(self, x: Tensor, prepared: object) -> Tensor:
+        """x [M, in] times a prepared Linear: [M, out]."""
+        ...
+
+    def rotate_and_store(self, qkv: Tensor, layer: int, kv: KvPool, meta: StepMeta) -> Tensor:
+        """Turn queries and keys [T, (Hq + 2 Hk) * D] by position, write keys and values into the pool; returns queries [T, Hq, D]."""
+        ...
+
+    def attention(self, q: Tensor, layer: int, kv: KvPool, meta: StepMeta) -> Tensor:
+        """softmax(q . k / sqrt(D)) . v over each row's own positions 0 .. its own: [T, Hq * D].
+
+        Query head h reads key/value head h // (Hq / Hk). Pages of a PrefixGroup are read once for all its members.
+        """
+        ...
+
+    def silu_mul(self, gate_up: Tensor) -> Tensor:
+        """silu(gate) * up of [T, gate | up]: [T, intermediate]."""
+        ...
+
+    def logits(self, hidden: Tensor, head: object) -> Tensor:
+        """`linear` with float32 results: [M, vocab]."""
+        ...
+
+    def copy_pages(self, kv: KvPool, copies: I32) -> None:
+        """Per row (source page, destination page, n): the first n slots, in all layers. Destinations are distinct and no source."""
+        ...
+
+
+class PreparedModel(Protocol):
+    """A model bound to its K/V pool, ready to run steps."""
+
+    @property
+    def shape(self) -> DecoderShape:
+        """The model's integers."""
+        ...
+
+    def copy_pages(self, copies: I32) -> None:
+        """Run the step's copy-on-write [C, 3]; must come before `forward`."""
+        ...
+
+    def forward(self, batch: StepBatch) -> Tensor:
+        """Write K/V of all T tokens; return hidden states after the final norm of `logit_rows`: [R, hidden]."""
+        ...
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """LM head of some of those rows: float32 [M, vocab]."""
+        ...
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """One way to run models. Its folder's `backend.py` has `BACKEND`, by which `registry` finds it."""
+
+    name: str
+    priority: int  # the largest available one serves "auto"
+
+    def unavailable_reason(self, device: str) -> str | None:
+        """None when it can serve on `device` ("cpu" or "cuda"), else why not, as a sentence for the user."""
+        ...
+
+    def prepare(self, weights: DecoderWeights, kv: KvPool) -> PreparedModel:
+        """Bind a model to its pool. Reads `weights.layers` once."""
+        ...

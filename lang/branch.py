@@ -1,0 +1,300 @@
+"""One branch of a run: what the program added to it and what came back.
+
+Owns the record (pieces, variables, open role), and turns answers into settled variables. Recording is immediate and never waits; the
+outbox sends. Must not know how anyone waits for a result, nor the order and number of messages on the wire.
+
+    program thread:  add_text / generate / choose / fork --> record --> outbox.do(send)
+    backend thread:  answer --> settle the variable --> (select: append the choice, release the outbox)
+
+All of it under the run's lock.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Aborted, ProgramError, RadixError
+from ..runtime.messages import Generate, Hints, Ids, RoleBegin, RoleEnd, Score, Text
+from .chat import RoleMark, check_begin, check_end
+from .outbox import Outbox
+from .sampling import build_params, derive_seed
+from .variable import Failure, Meta, Variable, explain, sum_usage, user_place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from ..grammar.spec import Spec
+    from ..runtime.messages import Finished, Output, SamplingParams, Scored
+    from .run import Run
+    from .variable import Readable
+
+    Decide = Callable[[Scored, Scored | None, int | None], tuple[int, tuple[float, ...]]]
+    Ranked = Callable[[Scored, Scored | None], tuple[int, tuple[float, ...]]]
+
+Piece = str | RoleMark | Variable
+
+
+class Branch:
+    """See the module. `path` is the (fork number, child number) pairs from the root, `origin` the parent and its length then."""
+
+    def __init__(
+        self, run: Run, path: tuple[int, ...] = (), origin: tuple[Branch, int] | None = None
+    ) -> None:
+        self.run = run
+        self.path = path
+        self.pieces: list[Piece] = []
+        self.variables: dict[str, Readable] = {}
+        self.last: Variable | None = None  # whatever follows depends on it
+        self.open_role: str | None = None
+        self.is_closed = False
+        self.outbox = Outbox(run.backend, run.namespace, run.strict_text)
+        self._origin = origin
+        self._num_gens = self._num_forks = 0
+        run.branches[self] = None
+
+    # ------------------------------------------------------------------------------------ recording
+
+    def add_text(self, text: str) -> None:
+        """Constant text at the end."""
+        with self.run.lock:
+            self._check_open()
+            self.pieces.append(text)
+            self.outbox.do(partial(self.outbox.add, Text(text)))
+
+    def begin_role(self, role: str) -> None:
+        """Open a chat message."""
+        with self.run.lock:
+            self._check_open()
+            check_begin(role, self.open_role)
+            self.open_role = role
+            self.pieces.append(RoleMark(role, begins=True))
+            self.outbox.do(partial(self.outbox.add, RoleBegin(role)))
+
+    def end_role(self, role: str) -> None:
+        """Close the open chat message."""
+        with self.run.lock:
+            self._check_open()
+            check_end(role, self.open_role)
+            self.open_role = None
+            self.pieces.append(RoleMark(role, begins=False))
+            self.outbox.do(partial(self.outbox.add, RoleEnd(role)))
+
+    def generate(
+        self,
+        name: str | None,
+        options: Mapping[str, object],
+        constraint: Spec | None,
+        decode: Callable[[Output], object],
+    ) -> None:
+        """Continue by sampling; the result is filed under `name`, or gen_0, gen_1, ... by its number on the branch."""
+        with self.run.lock:
+            self._check_open()
+            sampling = build_params(self.run.options, options, self._next_seed())
+            variable = self._promise(name, "gen", decode, sampling.n)
+            self.outbox.do(partial(self._send_generate, variable, sampling, constraint))
+
+    def choose(
+        self, name: str | None, choices: Sequence[str], decide: Decide, *, unconditional: bool
+    ) -> None:
+        """Append the choice that `decide` takes; filed under `name`, or select_0, ..."""
+        with self.run.lock:
+            self._check_open()
+            rank = partial(decide, seed=self._next_seed())
+            variable = self._promise(name, "select", _text_of, 1)
+            work = partial(self._send_score, variable, tuple(choices), rank, unconditional)
+            self.outbox.do(work)
+
+    def fork(self, num_children: int) -> list[Branch]:
+        """Children that continue from here, made by one message."""
+        with self.run.lock:
+            self._check_open()
+            fork_number, self._num_forks = self._num_forks, self._num_forks + 1
+            origin = (self, len(self.pieces))
+            children = [
+                Branch(self.run, (*self.path, fork_number, i), origin) for i in range(num_children)
+            ]
+            for child in children:
+                child.last, child.open_role = self.last, self.open_role
+                child.variables = dict(self.variables)
+                child.outbox.is_held = True
+            self.outbox.do(partial(self._send_fork, children))
+            return children
+
+    # ------------------------------------------------------------------------------------ reading
+
+    def all_pieces(self) -> Iterator[Piece]:
+        """Every piece from the root on."""
+        sources: list[tuple[Branch, int]] = [(self, len(self.pieces))]
+        while (origin := sources[-1][0]._origin) is not None:
+            sources.append(origin)
+        return chain.from_iterable(b.pieces[:length] for b, length in reversed(sources))
+
+    def text_so_far(self, before: Variable | None = None) -> str:
+        """The text that is known now, up to the first open result (or to `before`)."""
+        known: list[str] = []
+        for piece in self.all_pieces():
+            if isinstance(piece, Variable):
+                if piece is before or not piece.done.done() or piece.failure is not None:
+                    break
+                known.append(piece.text)
+            elif isinstance(piece, str):
+                known.append(piece)
+        return "".join(known)
+
+    def close(self) -> None:
+        """Nothing more can be added; the backend forgets the branch."""
+        with self.run.lock:
+            if not self.is_closed:
+                self.is_closed = True
+                self.run.branches.pop(self, None)
+                self.outbox.close()
+
+    # ------------------------------------------------------------------------------------ sending
+
+    def _send_generate(
+        self, variable: Variable, sampling: SamplingParams, constraint: Spec | None
+    ) -> None:
+        def send() -> Sequence[Future[Finished]]:
+            wire_id = self.outbox.wire_id
+            message = Generate(variable.request, wire_id, sampling=sampling, constraint=constraint)
+            return (self.run.backend.generate(message),)
+
+        for future in self._start(variable, send):
+            future.add_done_callback(partial(self._generated, variable))
+
+    def _send_score(
+        self, variable: Variable, choices: tuple[str, ...], rank: Ranked, unconditional: bool
+    ) -> None:
+        backend = self.run.backend
+
+        def send() -> Sequence[Future[Scored]]:
+            futures = [backend.score(Score(variable.request, self.outbox.wire_id, choices))]
+            if unconditional:
+                # The choices alone: after one end-of-text token, the neutral context a model knows.
+                alone = (Ids(backend.facts.eos_token_ids[:1]),)
+                request = backend.new_id(variable.name)
+                message = Score(request, None, choices, alone, hints=Hints(last_use=True))
+                futures.append(backend.score(message))
+            self.outbox.is_held = True
+            return futures
+
+        futures = self._start(variable, send)
+        for future in futures:
+            future.add_done_callback(partial(self._scored, variable, choices, rank, futures))
+
+    def _send_fork(self, children: list[Branch]) -> None:
+        if self.last is None or self.last.failure is None:
+            try:
+                self.outbox.fork([child.outbox for child in children])
+            except RadixError:
+                pass  # the backend is gone: each child's first request says so, with its own line
+        for child in children:
+            child.outbox.release()
+
+    def _start(
+        self, variable: Variable, send: Callable[[], Sequence[Future[Any]]]
+    ) -> Sequence[Future[Any]]:
+        """Send a request, unless what it depends on has failed. Nothing was sent: no futures."""
+        earlier = variable.before.failure if variable.before is not None else None
+        if earlier is not None:
+            self._fail(variable, earlier)
+            return ()
+        try:
+            self.outbox.flush()
+            variable.request = self.run.backend.new_id(variable.name)
+            return send()
+        except RadixError as error:
+            self._fail(variable, self._failure(variable, error))
+            return ()
+
+    # ------------------------------------------------------------------------------------ answers, on any thread
+
+    def _generated(self, variable: Variable, future: Future[Finished]) -> None:
+        with self.run.lock:
+            error = _error_of(future)
+            if error is not None:
+                self._fail(variable, self._failure(variable, error))
+            else:
+                self._settle(variable, Meta.of(variable.name, future.result()))
+
+    def _scored(
+        self,
+        variable: Variable,
+        choices: tuple[str, ...],
+        rank: Ranked,
+        futures: Sequence[Future[Scored]],
+        _: Future[Scored],
+    ) -> None:
+        with self.run.lock:
+            if variable.done.done() or not all(future.done() for future in futures):
+                return
+            error = next((e for e in map(_error_of, futures) if e is not None), None)
+            if error is not None:
+                self._fail(variable, self._failure(variable, error))
+            else:
+                scored = [future.result() for future in futures]
+                index, scores = rank(scored[0], scored[1] if len(scored) > 1 else None)
+                self.outbox.add(Text(choices[index]))
+                meta = Meta(
+                    name=variable.name,
+                    finish_reason="choice",
+                    usage=sum_usage([each.usage for each in scored]),
+                    token_ids=scored[0].token_ids[index],
+                    scores=dict(zip(choices, scores, strict=True)),
+                )
+                self._settle(variable, meta, choices[index])
+            self.outbox.release()
+
+    def _settle(self, variable: Variable, meta: Meta, chosen: str | None = None) -> None:
+        if variable.done.done():
+            return  # the run was aborted meanwhile
+        self.run.usage = sum_usage((self.run.usage, meta.usage))
+        self.run.open.pop(variable, None)
+        variable.settle(meta, chosen)
+
+    def _fail(self, variable: Variable, failure: Failure) -> None:
+        self.run.open.pop(variable, None)
+        variable.fail(failure)
+        if variable.failure is failure and failure not in self.run.failures:
+            self.run.failures.append(failure)
+
+    # ------------------------------------------------------------------------------------ small parts
+
+    def _promise(
+        self, name: str | None, kind: str, decode: Callable[[Output], object], num_outputs: int
+    ) -> Variable:
+        if name is None:
+            name = f"{kind}_{self._num_gens - 1}"
+        variable = Variable(name, user_place(), self.last, decode, num_outputs)
+        self.pieces.append(variable)
+        self.variables[name] = variable
+        self.last = variable
+        self.run.open[variable] = None
+        return variable
+
+    def _failure(self, variable: Variable, error: BaseException) -> Failure:
+        doing = f"running {variable.name!r}"
+        return Failure(explain(error, doing, variable.place, self.text_so_far(variable)))
+
+    def _next_seed(self) -> int | None:
+        ordinal, self._num_gens = self._num_gens, self._num_gens + 1
+        run_seed = self.run.seed
+        return None if run_seed is None else derive_seed(run_seed, self.path, ordinal)
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise ProgramError(
+                "this branch has ended",
+                hint="Append before its run returns, or before the join of its group",
+            )
+
+
+def _text_of(output: Output) -> object:
+    return output.text
+
+
+def _error_of(future: Future[Any]) -> BaseException | None:
+    return Aborted("the request was cancelled") if future.cancelled() else future.exception()

@@ -1,0 +1,87 @@
+"""The way of one branch's messages to the backend, in order and as few as possible.
+
+Owns what is not sent yet: constants gather until something must see them (one Append), the branch is opened by its first message, and a
+branch that only holds text sends nothing. Must not know variables or results.
+
+While the outbox is *held*, work is queued: behind a select its text is unknown, and a forked child must not speak before its Fork.
+The caller holds the run's lock in every method.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ..errors import RadixError
+from ..runtime.messages import Append, CloseBranch, Fork, OpenBranch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..runtime.messages import Segment
+    from .backend import Backend
+
+
+class Outbox:
+    """See the module. `wire_id` names the branch to the backend."""
+
+    def __init__(self, backend: Backend, namespace: str, strict_text: bool) -> None:
+        self.backend = backend
+        self.namespace = namespace
+        self.strict_text = strict_text
+        self.wire_id = backend.new_id("branch")
+        self.is_held = False
+        self._is_open = False
+        self._is_draining = False
+        self._unsent: list[Segment] = []
+        self._queue: deque[Callable[[], None]] = deque()
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Do the work now, or when the outbox is released. Work done meanwhile keeps its order."""
+        if self.is_held:
+            self._queue.append(work)
+        else:
+            work()
+
+    def add(self, segment: Segment) -> None:
+        """A constant, to be sent before whatever needs it."""
+        self._unsent.append(segment)
+
+    def release(self) -> None:
+        """End the hold and do what was queued, until something holds again."""
+        self.is_held = False
+        if self._is_draining:
+            return  # an answer that came at once, inside the loop below: no recursion
+        self._is_draining = True
+        try:
+            while self._queue and not self.is_held:
+                self._queue.popleft()()
+        finally:
+            self._is_draining = False
+
+    def flush(self) -> None:
+        """Send what is unsent, so that the backend's branch is up to date."""
+        if not self._is_open:
+            self._is_open = True
+            self.backend.send(OpenBranch(self.wire_id, self.namespace, self.strict_text))
+        if self._unsent:
+            self.backend.send(Append(self.wire_id, tuple(self._unsent)))
+            self._unsent.clear()
+
+    def fork(self, children: Sequence[Outbox]) -> None:
+        """One message makes all children; they may speak after it."""
+        self.flush()
+        self.backend.send(Fork(self.wire_id, tuple(child.wire_id for child in children)))
+        for child in children:
+            child._is_open = True
+
+    def close(self) -> None:
+        """Drop what is unsent or queued and let the backend forget the branch."""
+        self._unsent.clear()
+        self._queue.clear()
+        if self._is_open:
+            self._is_open = False
+            try:
+                self.backend.send(CloseBranch(self.wire_id))
+            except RadixError:
+                return  # the backend is gone, and the branch with it

@@ -1,0 +1,104 @@
+"""What the branches of one run share.
+
+Owns the run's backend, default options, seed, deadline and lock, the list of what is open and what failed, and the orderly end: settle,
+abort, close. Must not know how a thread or greenlet waits (a function given from outside), nor program bodies.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Aborted, RadixError, TimedOut
+from ..runtime.messages import Abort, Usage
+from .variable import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from concurrent.futures import Future
+
+    from .backend import Backend
+    from .branch import Branch
+    from .variable import Variable
+
+
+class Run:
+    """One execution of a program on a backend.
+
+    `timeout_s` counts from creation. `wait(future, deadline)` returns when the future is done or the monotonic deadline has passed.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        wait: Callable[[Future[Any], float | None], None],
+        *,
+        options: Mapping[str, Any],
+        seed: int | None = None,
+        timeout_s: float | None = None,
+        namespace: str = "",
+        strict_text: bool = False,
+    ) -> None:
+        self.backend = backend
+        self.options = options
+        self.seed = seed
+        self.namespace = namespace
+        self.strict_text = strict_text
+        self.lock = threading.RLock()
+        self.branches: dict[Branch, None] = {}  # open ones, oldest first
+        self.open: dict[Variable, None] = {}  # promised and not done, oldest first
+        self.failures: list[Failure] = []
+        self.usage = Usage()
+        self.error: BaseException | None = None
+        self._wait = wait
+        self._timeout_s = timeout_s
+        self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
+
+    def wait_for(self, variable: Variable) -> None:
+        """Until the variable is done. TimedOut past the run's deadline."""
+        if variable.done.done():
+            return
+        self._wait(variable.done, self._deadline)
+        if not variable.done.done():
+            error = TimedOut(
+                f"{variable.name!r} had no result within the run's {self._timeout_s} s",
+                place="timeout",
+            )
+            error.add_note(f"waiting for {variable.name!r}, submitted at {variable.place}")
+            raise error
+
+    def settle(self) -> None:
+        """Until nothing is open; raise the first failure that nobody has seen."""
+        while True:
+            with self.lock:
+                variable = next(iter(self.open), None)
+            if variable is None:
+                break
+            self.wait_for(variable)
+        for failure in self.failures:
+            if not failure.seen:
+                failure.throw()
+
+    def abort(self, error: BaseException) -> None:
+        """Stop everything that is open; who reads one of those variables later gets `error`'s name."""
+        self.error = error
+        with self.lock:
+            for variable in list(self.open):
+                if variable.request:
+                    self._send_quietly(Abort(variable.request))
+                stopped = Aborted(f"{variable.name!r} was stopped: the run ended with {error!r}")
+                variable.fail(Failure(stopped, seen=True))
+            self.open.clear()
+
+    def close(self) -> None:
+        """Close every branch that is still open."""
+        with self.lock:
+            for branch in list(self.branches):
+                branch.close()
+
+    def _send_quietly(self, message: Abort) -> None:
+        try:
+            self.backend.send(message)
+        except RadixError:
+            return  # the backend is gone, and with it the request

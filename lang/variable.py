@@ -1,0 +1,228 @@
+"""The promise behind one gen or select: its value when it comes, its error if it fails.
+
+Owns the life of a variable (open, then once settled or failed), the notes an error carries, and what is known of a result besides its
+value. Must not know messages' transport, branches or how a thread or greenlet waits.
+
+A variable knows the one before it on its branch: what follows a failure cannot be trusted, so it fails with the same error.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ..errors import OutputError, RadixError
+from ..runtime.messages import Finished, Output, TokenLogprob, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_LANG_FOLDER = str(Path(__file__).parent)
+_NUM_STATE_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the user's program."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}()"
+
+
+def user_place() -> Place:
+    """The line of the nearest caller outside this folder."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  the documented way to a caller's line
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LANG_FOLDER):
+        frame = frame.f_back
+    return Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What is known of one gen or select besides its value."""
+
+    name: str
+    finish_reason: str
+    """ "stop", "length" (max_tokens cut it) or "choice" (a select)."""
+    usage: Usage
+    token_ids: tuple[int, ...]
+    """All sampled ids of the first output, or the ids of the chosen text."""
+    outputs: tuple[Output, ...] = ()
+    """All n outputs of a gen."""
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    matched_stop: str | int | None = None
+    seed: int = 0
+    replaced: tuple[str, ...] = ()
+    """Characters of the prompt that no token spells."""
+    scores: dict[str, float] = field(default_factory=dict[str, float])
+    """Of a select: each choice's score; at temperature 0 the largest won."""
+
+    @staticmethod
+    def of(name: str, finished: Finished) -> Meta:
+        """The meta data of a gen."""
+        first = finished.outputs[0]
+        return Meta(
+            name=name,
+            finish_reason=first.finish_reason,
+            usage=finished.usage,
+            token_ids=first.token_ids,
+            outputs=finished.outputs,
+            logprobs=first.logprobs,
+            matched_stop=first.matched_stop,
+            seed=finished.seed,
+            replaced=finished.replaced,
+        )
+
+
+@dataclass(slots=True)
+class Failure:
+    """An error and whether the program has seen it."""
+
+    error: BaseException
+    seen: bool = False
+
+    def throw(self) -> None:
+        """Raise the error."""
+        self.seen = True
+        raise self.error.with_traceback(None)
+
+
+class Variable:
+    """One gen or select of a branch."""
+
+    __slots__ = (
+        "_cached",
+        "before",
+        "chosen",
+        "decode",
+        "done",
+        "failure",
+        "meta",
+        "name",
+        "num_outputs",
+        "place",
+        "request",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        place: Place,
+        before: Variable | None,
+        decode: Callable[[Output], object],
+        num_outputs: int,
+    ) -> None:
+        self.name = name
+        self.place = place
+        self.before = before
+        self.decode = decode
+        self.num_outputs = num_outputs
+        self.request = ""  # the wire's name once sent
+        self.done: Future[None] = Future()
+        self.failure: Failure | None = None
+        self.meta: Meta | None = None
+        self.chosen: str | None = None
+        self._cached: list[Any] = []
+
+    @property
+    def text(self) -> str:
+        """The text on the branch: the choice, or the first output. Only once settled."""
+        if self.chosen is not None:
+            return self.chosen
+        return self.meta.outputs[0].text if self.meta is not None else ""
+
+    def value(self) -> object:
+        """The value to read: decoded, a list if n > 1. Only once done; raises what made it fail."""
+        if self.failure is not None:
+            self.failure.throw()
+        if not self._cached:
+            self._cached.append(self._decoded())
+        return self._cached[0]
+
+    def settle(self, meta: Meta, chosen: str | None = None) -> None:
+        """The result came. It counts as failed if what stood before it failed."""
+        if self.done.done():
+            return
+        self.meta, self.chosen = meta, chosen
+        if self.before is not None:
+            self.failure = self.before.failure
+        self.done.set_result(None)
+
+    def fail(self, failure: Failure) -> None:
+        """No result will come. An error before it on the branch is the cause that counts."""
+        if self.done.done():
+            return
+        earlier = self.before.failure if self.before is not None else None
+        self.failure = earlier or failure
+        self.done.set_result(None)
+
+    def _decoded(self) -> object:
+        if self.chosen is not None:
+            return self.chosen
+        outputs = self.meta.outputs if self.meta is not None else ()
+        try:
+            values = [self.decode(output) for output in outputs]
+        except OutputError as error:
+            error.add_note(f"reading {self.name!r}, set at {self.place}")
+            raise
+        return values if self.num_outputs > 1 else values[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A variable that the program set itself, or a join gathered."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What stands in a branch's own pieces from `start` to `end` (None: the end), the value of a `var_scope`."""
+
+    pieces: list[Any]
+    start: int
+    end: int | None
+
+
+Readable = Variable | Known | Span
+
+
+def explain(error: BaseException, doing: str, place: Place, text_so_far: str) -> BaseException:
+    """A copy of `error` with notes: what was done, on which line of the program, and the end of the text so far.
+
+    A copy, because a backend may fail many requests with one exception object.
+    """
+    own = _copy_of(error)
+    own.add_note(f"{doing} at {place}")
+    cut = "..." if len(text_so_far) > _NUM_STATE_CHARS else ""
+    own.add_note(f"text so far: {cut}{text_so_far[-_NUM_STATE_CHARS:]!r}")
+    return own
+
+
+def _copy_of(error: BaseException) -> BaseException:
+    if not isinstance(error, RadixError):
+        return error
+    own = copy.copy(error)
+    own.__cause__ = error.__cause__
+    notes = cast("list[str]", getattr(error, "__notes__", []))
+    own.__notes__ = list(notes)
+    return own
+
+
+def sum_usage(usages: Iterable[Usage]) -> Usage:
+    """Counts added up."""
+    prompt = cached = completion = forced = 0
+    for usage in usages:
+        prompt += usage.prompt_tokens
+        cached += usage.cached_tokens
+        completion += usage.completion_tokens
+        forced += usage.forced_tokens
+    return Usage(prompt, cached, completion, forced)
