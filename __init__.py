@@ -1,1 +1,122 @@
-"""radixlm: LLM programs over a radix-tree KV cache with exact grammars."""
+"""radixlm: LLM programs over a radix-tree KV cache with exact grammars.
+
+The flat list of public names. Each is imported when it is first used, so `import radixlm` is cheap and loads no third-party package.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .errors import (
+        Aborted,
+        ConfigError,
+        EngineDied,
+        GrammarError,
+        InvariantError,
+        ModelError,
+        OutputError,
+        Overloaded,
+        ProgramError,
+        PromptError,
+        RadixError,
+        SamplingError,
+        ServiceError,
+        TimedOut,
+        UnknownVariable,
+        UserError,
+    )
+    from .lang.backend import Backend, set_default_backend
+    from .lang.function import Program, function
+    from .lang.primitives.gen import gen, gen_int, gen_string
+    from .lang.primitives.roles import (
+        assistant,
+        assistant_begin,
+        assistant_end,
+        system,
+        system_begin,
+        system_end,
+        user,
+        user_begin,
+        user_end,
+    )
+    from .lang.primitives.select import select
+    from .lang.primitives.text import text
+    from .lang.state import State
+    from .lang.testing import ScriptedBackend
+    from .offline import Engine
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Aborted",
+    "Backend",
+    "ConfigError",
+    "Engine",
+    "EngineDied",
+    "GrammarError",
+    "InvariantError",
+    "ModelError",
+    "OutputError",
+    "Overloaded",
+    "Program",
+    "ProgramError",
+    "PromptError",
+    "RadixError",
+    "SamplingError",
+    "ScriptedBackend",
+    "ServiceError",
+    "State",
+    "TimedOut",
+    "UnknownVariable",
+    "UserError",
+    "assistant",
+    "assistant_begin",
+    "assistant_end",
+    "function",
+    "gen",
+    "gen_int",
+    "gen_string",
+    "select",
+    "set_default_backend",
+    "system",
+    "system_begin",
+    "system_end",
+    "text",
+    "user",
+    "user_begin",
+    "user_end",
+]
+
+_HOMES = {
+    "Backend": "lang.backend",
+    "Engine": "offline",
+    "Program": "lang.function",
+    "ScriptedBackend": "lang.testing",
+    "State": "lang.state",
+    "function": "lang.function",
+    "gen": "lang.primitives.gen",
+    "gen_int": "lang.primitives.gen",
+    "gen_string": "lang.primitives.gen",
+    "select": "lang.primitives.select",
+    "set_default_backend": "lang.backend",
+    "text": "lang.primitives.text",
+}
+_FOLDERS = frozenset({"errors", "grammar", "kernels", "lang", "radix_cache", "runtime"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FOLDERS:
+        return import_module(f".{name}", __name__)
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    is_role = name.split("_")[0] in {"system", "user", "assistant"}
+    home = "lang.primitives.roles" if is_role else _HOMES.get(name, "errors")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_FOLDERS, "__version__"})

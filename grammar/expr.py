@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 MAX_CODE_POINT = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)
+_MAX_MERGED_BOUND = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ def seq(*items: Expr) -> Expr:
 
 
 def alt(*items: Expr) -> Expr:
-    """Union, flattened; alternatives that are the same object or equal to a neighbour are kept once."""
+    """Union, flattened; an alternative given twice as the same object is kept once."""
     flat: list[Expr] = []
     seen: set[int] = set()
     for item in items:
@@ -193,28 +194,51 @@ def alt(*items: Expr) -> Expr:
     return flat[0] if len(flat) == 1 else Alt(tuple(flat))
 
 
+def repeat(item: Expr, lo: int, hi: int | None) -> Expr:
+    """`item`, `lo` to `hi` times; a repeat of a repeat becomes one where that is the same language."""
+    if hi is not None and hi < lo:
+        return NEVER
+    if hi == 0 or item == EMPTY:
+        return EMPTY
+    if lo == 1 and hi == 1:
+        return item
+    if isinstance(item, Repeat):
+        merged = _merged_bounds(item, lo, hi)
+        if merged is not None:
+            return Repeat(item.item, *merged)
+    return Repeat(item, lo, hi)
+
+
+def _merged_bounds(inner: Repeat, lo: int, hi: int | None) -> tuple[int, int | None] | None:
+    """Bounds m..n with (x{a,b}){lo,hi} = x{m,n}, or None where the counts would have gaps or grow huge."""
+    a, b = inner.lo, inner.hi
+    if (
+        hi != lo
+    ):  # the counts k*a..k*b of neighbouring k must touch; from the first pair on they then always do
+        if lo == 0 and a > 1:
+            return None
+        first = max(lo, 1)
+        if b is not None and first * b + 1 < (first + 1) * a:
+            return None
+    high = None if hi is None or b is None else hi * b
+    if max(lo * a, high or 0) > _MAX_MERGED_BOUND:
+        return None
+    return lo * a, high
+
+
 def opt(item: Expr) -> Expr:
     """`item` or nothing."""
-    return Repeat(item, 0, 1)
+    return repeat(item, 0, 1)
 
 
 def star(item: Expr) -> Expr:
     """`item` any number of times."""
-    return Repeat(item, 0, None)
+    return repeat(item, 0, None)
 
 
 def plus(item: Expr) -> Expr:
     """`item` at least once."""
-    return Repeat(item, 1, None)
-
-
-def repeat(item: Expr, lo: int, hi: int | None) -> Expr:
-    """`item`, `lo` to `hi` times."""
-    if hi is not None and hi < lo:
-        return NEVER
-    if hi == 0:
-        return EMPTY
-    return item if lo == 1 and hi == 1 else Repeat(item, lo, hi)
+    return repeat(item, 1, None)
 
 
 def conj(*items: Expr) -> Expr:
@@ -247,11 +271,11 @@ class Limits:
     """Budgets of one compile. Each one exceeded is a GrammarError whose message names it."""
 
     spec_bytes: int = 1 << 20  # source text of a schema or pattern, or all choices together
-    depth: int = 200  # nesting of a schema, a pattern or an expression
+    depth: int = 200  # nesting of a schema or a pattern
     choices: int = 100_000  # options of a choice, values of an enum
     expressions: int = 400_000  # distinct expression objects of a grammar
     repeat_bound: int = 1_000_000  # lo or hi of a counted repeat
-    states: int = 200_000  # automaton states of the finished program
+    states: int = 1_000_000  # automaton states of the finished program
     transitions: int = 2_000_000  # automaton edges of the finished program
     product_states: int = 20_000  # states met while intersecting or subtracting
     program_bytes: int = 32 << 20  # the serialised program

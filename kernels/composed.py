@@ -75,7 +75,9 @@ class ComposedModel:
             x = ops.linear(attended, layer.attention_out)
             normed, residual = ops.add_rms_norm(x, residual, layer.mlp_norm, epsilon)
             x = ops.linear(ops.silu_mul(ops.linear(normed, layer.gate_up)), layer.down)
-            next_norm = self._final_norm if index == last else self._layers[index + 1].attention_norm
+            next_norm = (
+                self._final_norm if index == last else self._layers[index + 1].attention_norm
+            )
             normed, residual = ops.add_rms_norm(x, residual, next_norm, epsilon)
         return normed
 

@@ -173,7 +173,9 @@ class Ops(Protocol):
         """x * rsqrt(mean(x^2) + epsilon) * weight over the last dimension: [T, hidden]."""
         ...
 
-    def add_rms_norm(self, x: Tensor, residual: Tensor, weight: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+    def add_rms_norm(
+        self, x: Tensor, residual: Tensor, weight: Tensor, epsilon: float
+    ) -> tuple[Tensor, Tensor]:
         """(rms_norm(x + residual), x + residual). The sum may be written into `x` or `residual`."""
         ...
 

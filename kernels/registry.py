@@ -29,7 +29,9 @@ def load_backend(name: str) -> Backend:
     """The backend called `name`, importing only its folder. ConfigError when there is none."""
     if name not in backend_names():
         raise ConfigError(
-            f"no kernel backend is called {name!r}", place="kernels", hint=f"Known: {', '.join([AUTO, *backend_names()])}"
+            f"no kernel backend is called {name!r}",
+            place="kernels",
+            hint=f"Known: {', '.join([AUTO, *backend_names()])}",
         )
     backend: Backend = importlib.import_module(f".{name}.backend", __package__).BACKEND
     return backend
@@ -41,7 +43,9 @@ def choose_backend(name: str = AUTO, device: str = "cpu") -> Backend:
         backend = load_backend(name)
         reason = backend.unavailable_reason(device)
         if reason is not None:
-            raise ConfigError(f"the kernel backend {name!r} cannot serve on {device}: {reason}", place="kernels")
+            raise ConfigError(
+                f"the kernel backend {name!r} cannot serve on {device}: {reason}", place="kernels"
+            )
         return backend
     candidates = [load_backend(found) for found in backend_names()]
     usable = [backend for backend in candidates if backend.unavailable_reason(device) is None]

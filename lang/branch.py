@@ -11,6 +11,8 @@ All of it under the run's lock.
 
 from __future__ import annotations
 
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,7 @@ from ..runtime.messages import Generate, Hints, Ids, RoleBegin, RoleEnd, Score, 
 from .chat import RoleMark, check_begin, check_end
 from .outbox import Outbox
 from .sampling import build_params, derive_seed
-from .variable import Failure, Meta, Variable, explain, sum_usage, user_place
+from .variable import Failure, Meta, Span, Variable, explain, sum_usage, user_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,6 +54,7 @@ class Branch:
         self.is_closed = False
         self.outbox = Outbox(run.backend, run.namespace, run.strict_text)
         self._origin = origin
+        self._inherited: dict[str, Readable] = {}
         self._num_gens = self._num_forks = 0
         run.branches[self] = None
 
@@ -102,7 +105,11 @@ class Branch:
         """Append the choice that `decide` takes; filed under `name`, or select_0, ..."""
         with self.run.lock:
             self._check_open()
-            rank = partial(decide, seed=self._next_seed())
+            seed = self._next_seed()
+
+            def rank(scored: Scored, alone: Scored | None) -> tuple[int, tuple[float, ...]]:
+                return decide(scored, alone, seed)
+
             variable = self._promise(name, "select", _text_of, 1)
             work = partial(self._send_score, variable, tuple(choices), rank, unconditional)
             self.outbox.do(work)
@@ -118,12 +125,25 @@ class Branch:
             ]
             for child in children:
                 child.last, child.open_role = self.last, self.open_role
-                child.variables = dict(self.variables)
+                child.inherit(self.variables)
                 child.outbox.is_held = True
             self.outbox.do(partial(self._send_fork, children))
             return children
 
+    def inherit(self, variables: Mapping[str, Readable]) -> None:
+        """Take over a parent's variables; what it sets later stays its own."""
+        self._inherited = {
+            name: each.until_now() if isinstance(each, Span) else each
+            for name, each in variables.items()
+        }
+        self.variables = dict(self._inherited)
+
     # ------------------------------------------------------------------------------------ reading
+
+    def own_variables(self) -> tuple[str, ...]:
+        """Names set on this branch itself."""
+        inherited = self._inherited
+        return tuple(n for n, each in self.variables.items() if inherited.get(n) is not each)
 
     def all_pieces(self) -> Iterator[Piece]:
         """Every piece from the root on."""
@@ -187,10 +207,8 @@ class Branch:
 
     def _send_fork(self, children: list[Branch]) -> None:
         if self.last is None or self.last.failure is None:
-            try:
+            with suppress(RadixError):  # the backend is gone: each child's first request says so
                 self.outbox.fork([child.outbox for child in children])
-            except RadixError:
-                pass  # the backend is gone: each child's first request says so, with its own line
         for child in children:
             child.outbox.release()
 
@@ -214,11 +232,10 @@ class Branch:
 
     def _generated(self, variable: Variable, future: Future[Finished]) -> None:
         with self.run.lock:
-            error = _error_of(future)
-            if error is not None:
-                self._fail(variable, self._failure(variable, error))
-            else:
+            try:
                 self._settle(variable, Meta.of(variable.name, future.result()))
+            except BaseException as error:  # noqa: BLE001  raised where the program reads
+                self._fail(variable, self._failure(variable, error))
 
     def _scored(
         self,
@@ -231,22 +248,25 @@ class Branch:
         with self.run.lock:
             if variable.done.done() or not all(future.done() for future in futures):
                 return
-            error = next((e for e in map(_error_of, futures) if e is not None), None)
-            if error is not None:
+            try:
+                self._append_choice(variable, choices, rank, [f.result() for f in futures])
+            except BaseException as error:  # noqa: BLE001  raised where the program reads
                 self._fail(variable, self._failure(variable, error))
-            else:
-                scored = [future.result() for future in futures]
-                index, scores = rank(scored[0], scored[1] if len(scored) > 1 else None)
-                self.outbox.add(Text(choices[index]))
-                meta = Meta(
-                    name=variable.name,
-                    finish_reason="choice",
-                    usage=sum_usage([each.usage for each in scored]),
-                    token_ids=scored[0].token_ids[index],
-                    scores=dict(zip(choices, scores, strict=True)),
-                )
-                self._settle(variable, meta, choices[index])
             self.outbox.release()
+
+    def _append_choice(
+        self, variable: Variable, choices: tuple[str, ...], rank: Ranked, scored: list[Scored]
+    ) -> None:
+        index, scores = rank(scored[0], scored[1] if len(scored) > 1 else None)
+        meta = Meta(
+            name=variable.name,
+            finish_reason="choice",
+            usage=sum_usage([each.usage for each in scored]),
+            token_ids=scored[0].token_ids[index],
+            scores=dict(zip(choices, scores, strict=True)),
+        )
+        self.outbox.add(Text(choices[index]))
+        self._settle(variable, meta, choices[index])
 
     def _settle(self, variable: Variable, meta: Meta, chosen: str | None = None) -> None:
         if variable.done.done():
@@ -258,7 +278,7 @@ class Branch:
     def _fail(self, variable: Variable, failure: Failure) -> None:
         self.run.open.pop(variable, None)
         variable.fail(failure)
-        if variable.failure is failure and failure not in self.run.failures:
+        if variable.before is None or variable.before.failure is None:
             self.run.failures.append(failure)
 
     # ------------------------------------------------------------------------------------ small parts
@@ -276,6 +296,8 @@ class Branch:
         return variable
 
     def _failure(self, variable: Variable, error: BaseException) -> Failure:
+        if isinstance(error, CancelledError):
+            error = Aborted("the request was cancelled")
         doing = f"running {variable.name!r}"
         return Failure(explain(error, doing, variable.place, self.text_so_far(variable)))
 
@@ -294,7 +316,3 @@ class Branch:
 
 def _text_of(output: Output) -> object:
     return output.text
-
-
-def _error_of(future: Future[Any]) -> BaseException | None:
-    return Aborted("the request was cancelled") if future.cancelled() else future.exception()

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
 
 class SamplingOptions(TypedDict, total=False):
-    """The sampling arguments, named and meant as in `runtime.messages.SamplingParams`. What is not given comes from the run."""
+    """The sampling arguments beside max_tokens, named and meant as in `SamplingParams`. What is not given comes from the run."""
 
-    max_tokens: int | None
     min_tokens: int
     n: int
     temperature: float
@@ -43,7 +42,7 @@ class SamplingOptions(TypedDict, total=False):
     jump_forward: bool
 
 
-OPTION_NAMES = frozenset(SamplingOptions.__annotations__)
+OPTION_NAMES = frozenset({"max_tokens", *SamplingOptions.__annotations__})
 _FLAGS = frozenset({"include_stop", "ignore_eos", "jump_forward"})
 _LISTS = frozenset({"stop", "stop_token_ids"})
 _FLOATS = frozenset(

@@ -82,7 +82,7 @@ class Meta:
         )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Failure:
     """An error and whether the program has seen it."""
 
@@ -190,6 +190,10 @@ class Span:
     pieces: list[Any]
     start: int
     end: int | None
+
+    def until_now(self) -> Span:
+        """The same span, closed where the branch stands."""
+        return Span(self.pieces, self.start, len(self.pieces) if self.end is None else self.end)
 
 
 Readable = Variable | Known | Span

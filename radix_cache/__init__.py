@@ -1,1 +1,1 @@
-"""Package radix_cache."""
+"""The prefix cache: a radix tree over token ids in pages. See README.md; import from `radix_cache.cache`."""

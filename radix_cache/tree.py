@@ -48,13 +48,14 @@ def common_prefix_length(left: I32, right: I32) -> int:
 class Node:
     """One edge of the tree and the place it leads to.
 
-    `num_locks` and `last_access` belong to eviction.py: how many paths in use end here or below, and when this node was
-    last on a path. `in_tree` is False once the node was detached. A split keeps the identity of the lower part, so
+    `num_locks`, `last_access` and `queue_serial` belong to eviction.py: how many paths in use end here or below, when
+    this node was last on a path, and its live entry in the heap (0: none). `in_tree` is False once the node was detached. A split keeps the identity of the lower part, so
     whoever remembers a node still stands at the end of the same tokens.
     """
 
     __slots__ = (
-        "_buffer", "child_keys", "children", "in_tree", "last_access", "num_locks", "num_tokens", "pages", "parent",
+        "_buffer", "child_keys", "children", "in_tree", "last_access", "namespace", "num_locks", "num_tokens", "pages",
+        "parent", "queue_serial",
     )  # fmt: skip
 
     def __init__(self, token_ids: I32, pages: list[int]) -> None:
@@ -67,6 +68,8 @@ class Node:
         self.in_tree = False
         self.num_locks = 0
         self.last_access = 0
+        self.queue_serial = 0
+        self.namespace: str | None = None  # set on roots only
 
     @property
     def token_ids(self) -> I32:
@@ -103,8 +106,12 @@ class Match:
 
     node: Node  # deepest node that the query passes completely (maybe the root)
     num_node_tokens: int  # tokens from the root to the end of `node`
-    edge: Node | None  # the child of `node` on which the query stops, None when it agrees with no child
-    num_edge_pages: int  # whole pages of `edge` that agree; page `num_edge_pages` of it holds the partial part
+    edge: (
+        Node | None
+    )  # the child of `node` on which the query stops, None when it agrees with no child
+    num_edge_pages: (
+        int  # whole pages of `edge` that agree; page `num_edge_pages` of it holds the partial part
+    )
     num_partial_tokens: int  # leading tokens of that page that agree, fewer than a page
 
     def num_tokens(self, page_size: int) -> int:
@@ -113,18 +120,31 @@ class Match:
 
 
 class RadixTree:
-    """The nodes of one namespace. All arguments that name tokens are int32 arrays."""
+    """The trees of all namespaces, one root each, so that namespaces share nothing. Tokens are int32 arrays."""
 
-    __slots__ = ("page_size", "root")
+    __slots__ = ("page_size", "roots")
 
     def __init__(self, page_size: int) -> None:
         self.page_size = page_size
-        self.root = Node(np.empty(0, dtype=np.int32), [])
-        self.root.in_tree = True
+        self.roots: dict[str, Node] = {}
 
-    def match(self, token_ids: I32) -> Match:
-        """Longest common prefix of `token_ids` with any path. O(tokens matched + nodes passed * log fan-out)."""
-        node, position = self.root, 0
+    def root_of(self, namespace: str) -> Node:
+        """The root of a namespace, made when missing."""
+        root = self.roots.get(namespace)
+        if root is None:
+            root = self.roots[namespace] = Node(np.empty(0, dtype=np.int32), [])
+            root.in_tree, root.namespace = True, namespace
+        return root
+
+    def prune_root(self, node: Node) -> None:
+        """Forget a namespace of which nothing is left, so that salts do not pile up. Other nodes are ignored."""
+        if node.namespace is not None and not node.children and not node.num_locks:
+            self.roots.pop(node.namespace, None)
+            node.in_tree = False
+
+    def match(self, root: Node, token_ids: I32) -> Match:
+        """Longest common prefix of `token_ids` with any path from `root`. O(tokens matched + nodes passed * log fan-out)."""
+        node, position = root, 0
         while True:
             page_ids = token_ids[position : position + self.page_size]
             child, agreeing = self.closest_child(node, page_ids)
@@ -160,6 +180,23 @@ class RadixTree:
         node.parent = parent
         node.in_tree = True
 
+    def covers(self, parent: Node, key: bytes) -> bool:
+        """Whether some child of `parent` has a first page that starts with the tokens of `key`."""
+        place = bisect_left(parent.child_keys, key)
+        return place < len(parent.child_keys) and parent.child_keys[place].startswith(key)
+
+    def previous_prefix(self, node: Node) -> Node | None:
+        """The sibling just before `node` when its page is a prefix of the first page of `node`."""
+        parent, place = self.parent_of(node), self.place_of(node)
+        if place and parent.child_keys[place].startswith(parent.child_keys[place - 1]):
+            return parent.children[place - 1]
+        return None
+
+    def grow_only_child(self, node: Node, token_ids: I32) -> None:
+        """Append tokens to a tail that has no siblings: its sort key changes, its place cannot. O(tokens)."""
+        node.append_tokens(token_ids)
+        self.parent_of(node).child_keys[0] = self.key_of(node)
+
     def detach(self, node: Node) -> None:
         """Take a leaf out of the tree. It keeps `parent`, so that locks through it can still be undone."""
         parent = self.parent_of(node)
@@ -182,10 +219,6 @@ class RadixTree:
         upper.children, upper.child_keys = [node], [self.key_of(node)]
         return upper
 
-    def is_tail(self, node: Node) -> bool:
-        """Whether the node is one page that is not full."""
-        return node.num_tokens < self.page_size and node.parent is not None
-
     def key_of(self, node: Node) -> bytes:
         """Sort key of a node among its siblings: the tokens of its first page."""
         return sort_key(node.token_ids[: self.page_size])
@@ -204,7 +237,7 @@ class RadixTree:
             raise InvariantError("a node is not where its first page sorts it")
         return place
 
-    def extends(self, node: Node) -> bool:
+    def is_extended(self, node: Node) -> bool:
         """Whether the page after a tail in the order of siblings starts with all of the tail's tokens.
 
         Then the tail answers no query that its sibling does not answer as well.
@@ -214,8 +247,8 @@ class RadixTree:
         return bool(following) and following[0].startswith(parent.child_keys[place])
 
     def walk(self) -> Iterator[Node]:
-        """All nodes but the root, parents first. Without recursion: a chain may be deep."""
-        waiting = list(self.root.children)
+        """All nodes but the roots, parents first. Without recursion: a chain may be deep."""
+        waiting = [child for root in self.roots.values() for child in root.children]
         while waiting:
             node = waiting.pop()
             yield node
@@ -223,7 +256,7 @@ class RadixTree:
 
     def check(self) -> None:
         """Raise InvariantError when the structure contradicts itself."""
-        for parent in (self.root, *self.walk()):
+        for parent in (*self.roots.values(), *self.walk()):
             if any(a >= b for a, b in pairwise(parent.child_keys)):
                 raise InvariantError("children are not in strictly ascending order")
             if parent.child_keys != [self.key_of(child) for child in parent.children]:

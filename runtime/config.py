@@ -57,7 +57,7 @@ class EngineConfig:
     max_step_tokens: int = _option(
         512, "tokens computed in one step, prefill and decode together", 1
     )
-    max_running: int = _option(256, "requests computed at the same time", 1)
+    max_running: int = _option(64, "requests computed at the same time", 1)
     seed: int = _option(0, "base of the seeds drawn for requests that bring none", 0, 2**63 - 1)
     # -- text and grammars
     text_memory: bool = _option(
@@ -234,8 +234,9 @@ def default_cache_dir() -> Path:
     chosen = os.environ.get(ENVIRONMENT_PREFIX + "CACHE_DIR")
     if chosen:
         return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "radixlm"
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # the XDG specification says that relative paths there are to be ignored
+    return (base if base.is_absolute() else Path.home() / ".cache") / "radixlm"
 
 
 def child_environment(threads: int) -> dict[str, str]:

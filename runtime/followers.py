@@ -27,16 +27,22 @@ class _Leader:
     request: Request
     token_ids: I32  # a copy: the request's own buffer may move
     key: bytes
-    heap: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])  # (common length, follower's key)
+    heap: list[tuple[int, int]] = field(
+        default_factory=list[tuple[int, int]]
+    )  # (common length, follower's key)
 
 
 class InFlight:
     """Leaders by prompt, followers by leader."""
 
     def __init__(self) -> None:
-        self._sorted: dict[str, list[tuple[bytes, int]]] = {}  # namespace -> (sort key, request key), ascending
+        self._sorted: dict[
+            str, list[tuple[bytes, int]]
+        ] = {}  # namespace -> (sort key, request key), ascending
         self._leaders: dict[int, _Leader] = {}  # by request key
-        self._parked: dict[int, tuple[Request, int]] = {}  # follower's key -> follower, leader's key
+        self._parked: dict[
+            int, tuple[Request, int]
+        ] = {}  # follower's key -> follower, leader's key
 
     def __len__(self) -> int:
         """Parked followers."""
@@ -101,7 +107,10 @@ class InFlight:
         if not row:
             del self._sorted[leader.submission.message.namespace]
         num_computed = leader.num_computed
-        return [(follower, min(common, num_computed)) for follower, common in self._release(entry, entry.token_ids.size)]
+        return [
+            (follower, min(common, num_computed))
+            for follower, common in self._release(entry, entry.token_ids.size)
+        ]
 
     def _release(self, entry: _Leader, num_computed: int) -> list[tuple[Request, int]]:
         released: list[tuple[Request, int]] = []
@@ -119,7 +128,9 @@ class InFlight:
             leader = self._leaders.get(leader_key)
             if leader is None:
                 raise InvariantError(f"request {key} follows {leader_key}, which leads nothing")
-            if not any(k == key and common > leader.request.num_computed for common, k in leader.heap):
+            if not any(
+                k == key and common > leader.request.num_computed for common, k in leader.heap
+            ):
                 raise InvariantError(f"request {key} waits for tokens that are computed already")
         for namespace, row in self._sorted.items():
             if row != sorted(row):

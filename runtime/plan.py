@@ -60,7 +60,9 @@ class SamplingBatch:
     bias_token_ids: I32
     bias_values: F32
     num_logprobs: I32  # [K] -1: none asked; 0: the chosen token's; k > 0: and the k best
-    mask_rows: I32  # [M] k of the rows under a grammar; their masks come beside the plan, same order
+    mask_rows: (
+        I32  # [M] k of the rows under a grammar; their masks come beside the plan, same order
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,9 @@ class BatchPlan:
     shared_groups: tuple[SharedGroup, ...]
     sampling: SamplingBatch
     scores: ScoreRows
-    request_keys: tuple[int, ...] = field(default=())  # opaque, per sequence, for the scheduler's apply()
+    request_keys: tuple[int, ...] = field(
+        default=()
+    )  # opaque, per sequence, for the scheduler's apply()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,8 @@ class StepResult:
     """What came out of one step."""
 
     token_ids: I32  # [K] sampled, in the order of plan.sampling.rows; -1 where the row had no finite logit (see errors)
-    logprobs: Logprobs | None  # rows of `sampling` with num_logprobs >= 0 have meaning, others are padding; [K]
+    logprobs: (
+        Logprobs | None
+    )  # rows of `sampling` with num_logprobs >= 0 have meaning, others are padding; [K]
     scores: Logprobs | None  # of plan.scores, [Q]
     errors: tuple[tuple[int, str], ...] = ()  # (k, message): this row could not be sampled

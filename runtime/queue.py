@@ -27,6 +27,7 @@ _Rank = tuple[float, int, int]
 class _Entry:
     request: Request
     rank: _Rank
+    num_matched: int
 
 
 class WaitQueue:
@@ -53,11 +54,11 @@ class WaitQueue:
         rank = (self._aging * request.arrival_step - num_matched, -priority, request.key)
         entry = self._live.get(request.key)
         if entry is None:
-            self._live[request.key] = _Entry(request, rank)
+            self._live[request.key] = _Entry(request, rank, num_matched)
         elif entry.rank == rank:
             return
         else:
-            entry.rank = rank
+            entry.rank, entry.num_matched = rank, num_matched
         heappush(self._heap, (rank, request.key))
         if len(self._heap) > 64 + 4 * len(self._live):
             self._heap = [(e.rank, key) for key, e in self._live.items()]
@@ -67,14 +68,14 @@ class WaitQueue:
         """Take a request out. False when it was not waiting."""
         return self._live.pop(request.key, None) is not None
 
-    def pop_best(self) -> Request | None:
-        """Take out the request that runs next by rank; None when nobody waits."""
+    def pop_best(self) -> tuple[Request, int] | None:
+        """Take out the request that runs next by rank, with the match length it was ranked by; None when nobody waits."""
         while self._heap:
             rank, key = heappop(self._heap)
             entry = self._live.get(key)
             if entry is not None and entry.rank == rank:
                 del self._live[key]
-                return entry.request
+                return entry.request, entry.num_matched
         return None
 
     def next_stale(self) -> Request | None:

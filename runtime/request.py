@@ -88,18 +88,27 @@ class Request:
     num_forced: int = 0
     num_output_bytes: int = 0
     tail_bytes: bytes = b""  # the last three bytes of the output, to see an open code point
-    pending_scores: deque[int] = field(default_factory=deque[int])  # positions whose logprob is still asked, ascending
-    logprobs: list[TokenLogprob | None] | None = None  # of the output, None where still pending; None: not asked
+    pending_scores: deque[int] = field(
+        default_factory=deque[int]
+    )  # positions whose logprob is still asked, ascending
+    logprobs: list[TokenLogprob | None] | None = (
+        None  # of the output, None where still pending; None: not asked
+    )
     num_sent: int = 0  # output tokens already streamed
     ending: Ending | None = None
     lease: Lease | None = None
     slot: int = -1  # row in the per-sequence tables while running
+    num_tabled_pages: int = (
+        0  # pages of the lease that stand in the page tables of the plan builder
+    )
     is_streaming: bool = False  # the cursor caught up once since the lease was opened
 
     def move_to(self, status: RequestStatus) -> None:
         """Change the status; InvariantError when the step is not legal."""
         if status not in LEGAL_TRANSITIONS[self.status]:
-            raise InvariantError(f"request {self.submission.name!r} cannot go from {self.status.value} to {status.value}")
+            raise InvariantError(
+                f"request {self.submission.name!r} cannot go from {self.status.value} to {status.value}"
+            )
         self.status = status
 
     @property

@@ -16,10 +16,18 @@ class SchedulerLimits:
 
     max_tokens_per_step: int = 512  # tokens computed in one step, all sequences together
     max_running: int = 64  # sequences that hold pages and compute
-    max_prefill_tokens_beside_decode: int = 128  # of them, for prompts, while any stream is running: bounds a stream's pause
-    aging_tokens_per_step: float = 8.0  # one step of waiting is worth this many tokens of cached prefix
-    max_candidates_per_step: int = 16  # waiting requests looked up in the cache for admission, per step
-    max_refreshes_per_step: int = 4  # other waiting requests whose cached prefix is measured again, per step
+    max_prefill_tokens_beside_decode: int = (
+        128  # of them, for prompts, while any stream is running: bounds a stream's pause
+    )
+    aging_tokens_per_step: float = (
+        8.0  # one step of waiting is worth this many tokens of cached prefix
+    )
+    max_candidates_per_step: int = (
+        16  # waiting requests looked up in the cache for admission, per step
+    )
+    max_refreshes_per_step: int = (
+        4  # other waiting requests whose cached prefix is measured again, per step
+    )
     min_follow_tokens: int = 4  # wait for a running leader only if that saves this many tokens
     max_programs: int = 256  # loaded grammars kept beyond those in use
 

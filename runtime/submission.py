@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ..errors import InvariantError, RadixError
 from .messages import Done, EngineFailed, Progress, Sample, Submit, TokenLogprob, Usage, WireError
-from .request import FinishReason, Request
+from .request import Request
 
 
 class Submission:
@@ -24,12 +24,16 @@ class Submission:
     def __init__(self, message: Submit, seed: int) -> None:
         self.message = message
         self.seed = seed
-        self.requests: list[Request] = []  # by choice; grows from 1 to n when the first token is sampled
+        self.requests: list[
+            Request
+        ] = []  # by choice; grows from 1 to n when the first token is sampled
         self.is_forked = message.sampling.n == 1
-        self.num_cached = -1  # prompt tokens found in the cache when the first sample started, -1 before
+        self.num_cached = (
+            -1
+        )  # prompt tokens found in the cache when the first sample started, -1 before
         self.prompt_logprobs: list[TokenLogprob | None] | None = None
         if message.sampling.prompt_logprobs is not None:
-            self.prompt_logprobs = [None] * len(message.token_ids)
+            self.prompt_logprobs = [None for _ in message.token_ids]
         self._samples: dict[int, Sample] = {}
         self._has_ended = False
 
@@ -127,8 +131,3 @@ class Submission:
             completion_tokens=sum(len(sample.token_ids) for sample in samples),
             forced_tokens=num_forced,
         )
-
-
-def finish_reason_of(error_name: str) -> FinishReason:
-    """How a failed request's end is called: an abort that was asked for, or an error."""
-    return FinishReason.ABORT if error_name == "Aborted" else FinishReason.ERROR

@@ -59,6 +59,10 @@ class TokenCounts:
     def copy(self) -> TokenCounts:
         """Independent counts with the same content."""
         twin = TokenCounts(np.empty(0, dtype=np.int32))
-        twin._token_ids, twin._prompt, twin._output = self._token_ids.copy(), self._prompt.copy(), self._output.copy()
+        twin._token_ids, twin._prompt, twin._output = (
+            self._token_ids.copy(),
+            self._prompt.copy(),
+            self._output.copy(),
+        )
         twin._index, twin._length = dict(self._index), self._length
         return twin

@@ -28,7 +28,9 @@ class TokenRules:
             request.ending = self._ending_by_limit(request)
         return self.force(request)
 
-    def take(self, request: Request, token_id: int, logprob: TokenLogprob | None = None) -> str | None:
+    def take(
+        self, request: Request, token_id: int, logprob: TokenLogprob | None = None
+    ) -> str | None:
         """Append a sampled token and decide whether it ends the sample."""
         if request.logprobs is not None:
             request.logprobs.append(logprob)
@@ -40,7 +42,9 @@ class TokenRules:
         if constraint is None or not request.sampling.jump_forward:
             return None
         while request.ending is None:
-            forced = self._forcer.forced_tokens(constraint, request.tail_bytes, request.num_remaining)
+            forced = self._forcer.forced_tokens(
+                constraint, request.tail_bytes, request.num_remaining
+            )
             if not forced:
                 return None
             for token_id in forced:
@@ -67,7 +71,10 @@ class TokenRules:
             request.ending = Ending(FinishReason.STOP, grammar_complete=complete)
             return None
         text = self._facts.bytes_of(token_id)
-        is_stop_id = token_id in request.sampling.stop_token_ids and request.num_output > request.sampling.min_tokens
+        is_stop_id = (
+            token_id in request.sampling.stop_token_ids
+            and request.num_output > request.sampling.min_tokens
+        )
         if is_stop_id and not request.sampling.include_stop:
             # The token's own text is cut, so the grammar is asked about the text before it.
             complete = request.constraint.is_accepting if request.constraint is not None else None

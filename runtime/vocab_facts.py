@@ -16,7 +16,9 @@ class VocabFacts:
     vocab_size: int  # columns of the logits
     context_length: int  # tokens a sequence may hold, prompt and output together
     eos_token_ids: tuple[int, ...]  # every id that ends a text by itself
-    token_bytes: Sequence[bytes | None]  # what each id spells; None: a special token, which spells nothing
+    token_bytes: Sequence[
+        bytes | None
+    ]  # what each id spells; None: a special token, which spells nothing
 
     def bytes_of(self, token_id: int) -> bytes:
         """The bytes `token_id` adds to a text; empty for special tokens and for padding columns past the list."""

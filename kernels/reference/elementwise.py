@@ -20,7 +20,9 @@ def rms_norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
     return F.rms_norm(x.float(), weight.shape, weight.float(), epsilon).to(x.dtype)
 
 
-def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+def add_rms_norm(
+    x: Tensor, residual: Tensor, weight: Tensor, epsilon: float
+) -> tuple[Tensor, Tensor]:
     """(rms_norm(x + residual), x + residual); the sum is a new tensor."""
     summed = x + residual
     return rms_norm(summed, weight, epsilon), summed

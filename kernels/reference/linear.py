@@ -39,7 +39,9 @@ def can_pack() -> bool:
 
 def pack(linear: Linear) -> PackedLinear:
     """Repack a float32 weight on the CPU. The original may be dropped afterwards."""
-    return PackedLinear(torch.ops.mkldnn._reorder_linear_weight(linear.weight.contiguous()), linear.bias)
+    return PackedLinear(
+        torch.ops.mkldnn._reorder_linear_weight(linear.weight.contiguous()), linear.bias
+    )
 
 
 def apply(x: Tensor, prepared: object) -> Tensor:

@@ -86,9 +86,11 @@ def test_a_lookup_among_twenty_thousand_entries_costs_no_more_than_among_a_few()
     memory = TextMemory(10**8)
     history = b"".join(b"turn %d of a long talk. " % n for n in range(400))
     for number in range(20_000):
-        memory.remember(history[: 100 + number % 9000] + b"#%d" % number, [number])
+        memory.remember(history[: 8 * (number % 100)] + b"#%d" % number, [number])
     began = time.perf_counter()
     for _ in range(50):
         memory.longest(history + b"more")
     per_lookup_s = (time.perf_counter() - began) / 50
-    assert per_lookup_s < 0.05  # the worst case: nearly every prefix of the history branches
+    assert (
+        per_lookup_s < 0.02
+    )  # it meets the 100 places where texts branch off, not the 20,000 texts

@@ -29,6 +29,7 @@ from ...expr import (
     chars,
     conj,
     minus,
+    outside_ranges,
     repeat,
     seq,
     star,
@@ -158,7 +159,10 @@ def _join_ranges(ranges: list[_Range]) -> _Range:
     if not known:
         return None
     tops = [item[1] for item in known]
-    return (min(item[0] for item in known), None if None in tops else max(t for t in tops if t is not None))
+    return (
+        min(item[0] for item in known),
+        None if None in tops else max(t for t in tops if t is not None),
+    )
 
 
 def _meet_ranges(ranges: list[_Range]) -> _Range:
@@ -174,16 +178,21 @@ def _meet_ranges(ranges: list[_Range]) -> _Range:
 def within_lengths(language: Expr, lo: int, hi: int | None) -> Expr:
     """The strings of `language` that have `lo` to `hi` characters."""
     bounds = length_range(language)
-    if bounds is None or (hi is not None and bounds[0] > hi) or (bounds[1] is not None and bounds[1] < lo):
+    if (
+        bounds is None
+        or (hi is not None and bounds[0] > hi)
+        or (bounds[1] is not None and bounds[1] < lo)
+    ):
         return NEVER
     if bounds[0] >= lo and (hi is None or (bounds[1] is not None and bounds[1] <= hi)):
         return language
     match language:
         case Alt(items):
             return alt(*(within_lengths(item, lo, hi) for item in items))
-        case Repeat(Chars(), low, high):
-            top = high if hi is None else hi if high is None else min(high, hi)
-            return repeat(language.item, max(low, lo), top)
+        case Repeat():
+            narrowed = _narrow_repeat(language, lo, hi)
+            if narrowed is not None:
+                return narrowed
         case Minus(keep, drop):
             return minus(within_lengths(keep, lo, hi), drop)
         case Seq(items):
@@ -193,6 +202,19 @@ def within_lengths(language: Expr, lo: int, hi: int | None) -> Expr:
         case _:
             pass
     return conj(language, repeat(ANY_CHAR, lo, hi))
+
+
+def _narrow_repeat(language: Repeat, lo: int, hi: int | None) -> Expr | None:
+    """A repeat of something of one length; or of something optional."""
+    if language.lo == 0 and language.hi == 1:
+        some = within_lengths(language.item, lo, hi)
+        return alt(EMPTY, some) if lo == 0 else some
+    bounds = length_range(language.item)
+    if bounds is None or bounds[0] != bounds[1] or bounds[0] == 0:
+        return None
+    size = bounds[0]
+    most = language.hi if hi is None else hi // size if language.hi is None else min(language.hi, hi // size)
+    return repeat(language.item, max(language.lo, -(-lo // size)), most)
 
 
 def _narrow_single_repeat(items: tuple[Expr, ...], lo: int, hi: int | None) -> Expr | None:
@@ -213,19 +235,32 @@ def _narrow_single_repeat(items: tuple[Expr, ...], lo: int, hi: int | None) -> E
     return seq(*items[:variable], inner, *items[variable + 1 :])
 
 
-def is_everything(language: Expr) -> bool:
-    """Is `language` plainly all strings?"""
-    return language == ANY_TEXT
+def everything_but(texts: Iterable[str]) -> Expr:
+    """All strings other than `texts`: off the tree of their beginnings at some character, or ending inside it."""
+    tree = _Tree()
+    for text in texts:
+        below = tree
+        for char in text:
+            below = below.setdefault(char, _Tree())
+        below[""] = _Tree()
+    return _off_tree(tree) if tree else ANY_TEXT
 
 
-__all__ = [
-    "ANY_CHAR",
-    "ANY_TEXT",
-    "EMPTY",
-    "accepts",
-    "in_ranges",
-    "is_everything",
-    "length_range",
-    "text_language",
-    "within_lengths",
-]
+class _Tree(dict[str, "_Tree"]):
+    """Texts by their first characters; the key "" marks the end of one."""
+
+
+def _off_tree(tree: _Tree) -> Expr:
+    """Strings that leave the tree; children first, by a stack of its own since names may be long."""
+    order: list[_Tree] = [tree]
+    for below in order:
+        order.extend(child for char, child in below.items() if char)
+    built: dict[int, Expr] = {}
+    for below in reversed(order):
+        steps = sorted(char for char in below if char)
+        other = outside_ranges([(ord(c), ord(c)) for c in steps])
+        parts: list[Expr] = [] if "" in below else [EMPTY]
+        parts.append(seq(Chars(other), ANY_TEXT))
+        parts.extend(seq(chars(c), built[id(below[c])]) for c in steps)
+        built[id(below)] = alt(*parts)
+    return built[id(tree)]

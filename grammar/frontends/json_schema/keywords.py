@@ -48,11 +48,17 @@ def is_schema(value: Json) -> bool:
 
 
 def _is_schema_list(value: Json) -> bool:
-    return isinstance(value, list) and bool(value) and all(is_schema(v) for v in cast("list[Json]", value))
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(is_schema(v) for v in cast("list[Json]", value))
+    )
 
 
 def _is_schema_map(value: Json) -> bool:
-    return isinstance(value, dict) and all(is_schema(v) for v in cast("dict[str, Json]", value).values())
+    return isinstance(value, dict) and all(
+        is_schema(v) for v in cast("dict[str, Json]", value).values()
+    )
 
 
 def _is_names(value: Json) -> bool:
@@ -74,7 +80,9 @@ def _is_dependencies(value: Json) -> bool:
 
 
 def _is_names_map(value: Json) -> bool:
-    return isinstance(value, dict) and all(_is_names(v) for v in cast("dict[str, Json]", value).values())
+    return isinstance(value, dict) and all(
+        _is_names(v) for v in cast("dict[str, Json]", value).values()
+    )
 
 
 def _is_bool(value: Json) -> bool:
@@ -116,7 +124,10 @@ ENFORCED: dict[str, _Check] = {
     "format": _STRING,
     "minItems": _COUNT,
     "maxItems": _COUNT,
-    "items": (lambda v: is_schema(v) or _is_schema_list(v) or v == [], "a schema or a list of schemas"),
+    "items": (
+        lambda v: is_schema(v) or _is_schema_list(v) or v == [],
+        "a schema or a list of schemas",
+    ),
     "prefixItems": _SCHEMAS,
     "additionalItems": _SCHEMA,
     "contains": _SCHEMA,
@@ -145,7 +156,9 @@ def check(schema: dict[str, Json], pointer: str) -> None:
             # draft 3 and draft 4 drafts wrote `required: true` inside a property: no draft since means anything by it
             if not shape[0](value):
                 raise GrammarError(
-                    f"{name} must be {shape[1]}, not {_brief(value)}", place=child_pointer(pointer, name), keyword=name
+                    f"{name} must be {shape[1]}, not {_brief(value)}",
+                    place=child_pointer(pointer, name),
+                    keyword=name,
                 )
         elif name in REFUSED:
             raise GrammarError(
@@ -182,18 +195,32 @@ def _misspelt(name: str) -> str | None:
         return _FOLDED[folded]
     if len(folded) < _MIN_TYPO_LENGTH:
         return None
-    return next((known for low, known in _FOLDED.items() if len(low) >= _MIN_TYPO_LENGTH and _one_edit(folded, low)), None)
+    return next(
+        (
+            known
+            for low, known in _FOLDED.items()
+            if len(low) >= _MIN_TYPO_LENGTH and _one_edit(folded, low)
+        ),
+        None,
+    )
 
 
 def _one_edit(a: str, b: str) -> bool:
     """Is `a` one insertion, deletion, replacement or swap of neighbours away from `b`?"""
     if abs(len(a) - len(b)) > 1:
         return False
-    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    start = next(
+        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )
     tail_a, tail_b = a[start:], b[start:]
     return (
         tail_a[1:] == tail_b[1:]
         or tail_a[1:] == tail_b
         or tail_a == tail_b[1:]
-        or (len(tail_a) > 1 and len(tail_b) > 1 and tail_a[1::-1] == tail_b[:2] and tail_a[2:] == tail_b[2:])
+        or (
+            len(tail_a) > 1
+            and len(tail_b) > 1
+            and tail_a[1::-1] == tail_b[:2]
+            and tail_a[2:] == tail_b[2:]
+        )
     )

@@ -73,7 +73,15 @@ Pattern = CharSet | Cat | Or | Times | Edge | Ahead
 DIGIT: Ranges = ((0x30, 0x39),)
 WORD: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
 SPACE: Ranges = normal_ranges(
-    [(9, 13), (32, 32), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029), (0x202F, 0x202F)]
+    [
+        (9, 13),
+        (32, 32),
+        (0xA0, 0xA0),
+        (0x1680, 0x1680),
+        (0x2000, 0x200A),
+        (0x2028, 0x2029),
+        (0x202F, 0x202F),
+    ]
     + [(0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF)]
 )
 _NOT_DOT: Ranges = ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029))
@@ -88,7 +96,9 @@ _MAX_LENGTH = 20_000
 def parse(text: str, place: str) -> Pattern:
     """The tree of one pattern; GrammarError with the column at `place` for what is not taken."""
     if len(text) > _MAX_LENGTH:
-        raise GrammarError(f"the pattern is longer than {_MAX_LENGTH} characters", place=place, keyword="pattern")
+        raise GrammarError(
+            f"the pattern is longer than {_MAX_LENGTH} characters", place=place, keyword="pattern"
+        )
     return _Parser(text, place).whole()
 
 
@@ -164,7 +174,9 @@ class _Parser:
         found = _QUANTIFIER.match(self._text, self._at)
         if found is None:
             if _BACKWARD_QUANTIFIER.match(self._text, self._at):
-                self._refuse("{,n} means a literal brace in ECMA-262 and a count elsewhere; write {0,n}")
+                self._refuse(
+                    "{,n} means a literal brace in ECMA-262 and a count elsewhere; write {0,n}"
+                )
             return None
         column = self._at
         self._at = found.end()
@@ -283,7 +295,9 @@ class _Parser:
         self._at = end + 1
         ranges = category_ranges(_CATEGORY_NAMES.get(name, name))
         if not ranges:
-            self._refuse(f"the Unicode property {name!r} is not supported (general categories are)", column)
+            self._refuse(
+                f"the Unicode property {name!r} is not supported (general categories are)", column
+            )
         return ranges
 
     def _char_class(self, column: int) -> Ranges:

@@ -24,7 +24,15 @@ Json = Any  # None, bool, int, Spelled, str, list[Json] or dict[str, Json]
 _MAX_NUMBER_DIGITS = 400  # of a number written in a schema; longer ones are an attack, not a bound
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_SHORT_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
 _NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f]')
 
 
@@ -56,7 +64,11 @@ def parse(text: str, limits: Limits) -> Json:
 
     try:
         tree = json.loads(
-            text, object_pairs_hook=pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
+            text,
+            object_pairs_hook=pairs,
+            parse_int=_integer,
+            parse_float=_decimal,
+            parse_constant=_constant,
         )
     except json.JSONDecodeError as error:
         raise GrammarError(

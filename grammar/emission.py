@@ -1,0 +1,250 @@
+"""Graph -> GrammarProgram: the finished automaton as flat arrays.
+
+Owns numbering, the spelling-out of literals, byte classes, region ranks and shortest distances. Knows nothing of expressions or tokens.
+Distances: Knuth, "A generalization of Dijkstra's algorithm", 1977 (a call costs its region plus what follows).
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import GrammarError
+from .automaton import Graph
+from .left_recursion import call_order, left_calls
+from .product import byte_classes
+from .program import I32, I64, U8, GrammarProgram
+
+Pairs = list[tuple[int, int]]
+MAX_DISTANCE = 1 << 60  # bytes; nested counted repeats may ask for more than 64 bits hold
+
+
+def emit(graph: Graph, start: int, alphabet: int) -> GrammarProgram:
+    """The program of the states that `start` leads to. Everything in `graph` must be able to end."""
+    order = graph.reachable([start])
+    number = {state: position for position, state in enumerate(order)}
+    regions = _used_regions(graph, order)
+    rows = _Rows(graph, number, regions)
+    for state in order:
+        rows.add_state(state)
+    num_literal_bytes = sum(len(data) - 1 for _, data, _ in rows.literals)
+    num_states = len(order) + num_literal_bytes
+    if num_states > graph.limits.states:
+        limit = graph.limits.states
+        raise GrammarError(
+            f"the grammar needs {num_states} automaton states, more than limits.states={limit}",
+            keyword="states",
+        )
+    distances = _distances(graph, order)
+    edges, literal_distances = _edges(rows, len(order), distances)
+    if edges[0].size > graph.limits.transitions:
+        limit = graph.limits.transitions
+        raise GrammarError(
+            f"the grammar needs {edges[0].size} automaton edges, more than limits.transitions={limit}",
+            keyword="transitions",
+        )
+    masks = rows.masks | {1 << value for value in {b for _, data, _ in rows.literals for b in data}}
+    class_of_byte, num_classes = _class_table(masks)
+    loops = list(rows.loop_number)
+    rank = {
+        region: position for position, region in enumerate(call_order(graph, rows.left_calls()))
+    }
+    return GrammarProgram(
+        alphabet=np.array([alphabet >> byte & 1 for byte in range(256)], dtype=np.uint8),
+        class_of_byte=class_of_byte,
+        scalars=np.array([num_states, number[start], num_classes], dtype=np.int64),
+        edge_from=edges[0],
+        edge_lo=edges[1].astype(np.uint8),
+        edge_hi=edges[2].astype(np.uint8),
+        edge_to=edges[3],
+        empty_from=_column(rows.empties, 0),
+        empty_to=_column(rows.empties, 1),
+        call_from=_column(rows.calls, 0),
+        call_region=_column(rows.calls, 1),
+        call_to=_column(rows.calls, 2),
+        loop_from=_column(rows.loops, 0),
+        loop_id=_column(rows.loops, 1),
+        loop_body=np.array([regions[graph.loops[k].body] for k in loops], dtype=np.int32),
+        loop_lo=np.array([graph.loops[k].lo for k in loops], dtype=np.int64),
+        loop_hi=np.array(
+            [-1 if (hi := graph.loops[k].hi) is None else hi for k in loops], dtype=np.int64
+        ),
+        loop_exit=np.array([number[graph.loops[k].exit] for k in loops], dtype=np.int32),
+        ends=np.array(
+            [number[state] for state in order if graph.states[state].is_end], dtype=np.int32
+        ),
+        region_entry=np.array(
+            [number[graph.regions[region].entry] for region in regions], dtype=np.int32
+        ),
+        region_rank=np.array([rank[region] for region in regions], dtype=np.int32),
+        distances=np.concatenate([np.array(distances, dtype=np.int64), literal_distances]),
+    )
+
+
+def _column(rows: list[tuple[int, ...]], index: int) -> I32:
+    return np.array([row[index] for row in rows], dtype=np.int32)
+
+
+def _used_regions(graph: Graph, order: list[int]) -> dict[int, int]:
+    """Graph region -> program region, for those that are called."""
+    used: dict[int, int] = {}
+    for state in map(graph.states.__getitem__, order):
+        for region, _ in state.calls:
+            used.setdefault(region, len(used))
+        for loop in state.loops:
+            used.setdefault(graph.loops[loop].body, len(used))
+    return used
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The moves of the kept states, in their new numbers."""
+
+    graph: Graph
+    number: dict[int, int]
+    regions: dict[int, int]
+    edges: list[tuple[int, int, int]] = field(
+        default_factory=list[tuple[int, int, int]]
+    )  # (from, byte set, to)
+    literals: list[tuple[int, bytes, int]] = field(default_factory=list[tuple[int, bytes, int]])
+    empties: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+    calls: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+    loops: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+    loop_number: dict[int, int] = field(default_factory=dict[int, int])
+    masks: set[int] = field(default_factory=set[int])
+
+    def add_state(self, index: int) -> None:
+        """Take over all moves of one state."""
+        state, source = self.graph.states[index], self.number[index]
+        by_target: dict[int, int] = {}
+        for mask, target in state.edges:
+            by_target[target] = by_target.get(target, 0) | mask
+        for target, mask in by_target.items():
+            self.edges.append((source, mask, self.number[target]))
+        self.masks.update(by_target.values())
+        self.literals.extend((source, data, self.number[target]) for data, target in state.literals)
+        self.empties.extend((source, self.number[target]) for target in state.empty)
+        self.calls.extend(
+            (source, self.regions[region], self.number[target]) for region, target in state.calls
+        )
+        self.loops.extend(
+            (source, self.loop_number.setdefault(loop, len(self.loop_number)))
+            for loop in state.loops
+        )
+
+    def left_calls(self) -> list[list[int]]:
+        """Per graph region, what it may call at its first position; empty for regions nobody uses."""
+        return [
+            left_calls(self.graph, region) if region in self.regions else []
+            for region in range(len(self.graph.regions))
+        ]
+
+
+def _mask_ranges(mask: int, known: dict[int, Pairs]) -> Pairs:
+    """The byte set as inclusive ranges."""
+    ranges = known.get(mask)
+    if ranges is None:
+        ranges = []
+        rest, base = mask, 0
+        while rest:
+            skip = (rest & -rest).bit_length() - 1
+            rest >>= skip
+            length = (~rest & (rest + 1)).bit_length() - 1
+            ranges.append((base + skip, base + skip + length - 1))
+            rest >>= length
+            base += skip + length
+        known[mask] = ranges
+    return ranges
+
+
+def _edges(rows: _Rows, num_graph_states: int, distances: list[int]) -> tuple[list[I32], I64]:
+    """Columns (from, lo, hi, to) of all byte edges sorted by source, and the distances of the states inside literals."""
+    known: dict[int, Pairs] = {}
+    listed: list[tuple[int, int, int, int]] = [
+        (source, low, high, target)
+        for source, mask, target in rows.edges
+        for low, high in _mask_ranges(mask, known)
+    ]
+    sources: list[I32] = []
+    targets: list[I32] = []
+    costs: list[I64] = []
+    next_free = num_graph_states
+    for source, data, target in rows.literals:
+        inner = np.arange(next_free, next_free + len(data) - 1, dtype=np.int32)
+        sources.append(np.concatenate((np.array([source], dtype=np.int32), inner)))
+        targets.append(np.concatenate((inner, np.array([target], dtype=np.int32))))
+        costs.append(np.arange(len(data) - 1, 0, -1, dtype=np.int64) + distances[target])
+        next_free += len(data) - 1
+    text = np.frombuffer(b"".join(data for _, data, _ in rows.literals), dtype=np.uint8).astype(
+        np.int32
+    )
+    table = np.array(listed, dtype=np.int32).reshape(-1, 4)
+    columns = [
+        np.concatenate((table[:, 0], *sources)).astype(np.int32),
+        np.concatenate((table[:, 1], text)).astype(np.int32),
+        np.concatenate((table[:, 2], text)).astype(np.int32),
+        np.concatenate((table[:, 3], *targets)).astype(np.int32),
+    ]
+    order = np.argsort(columns[0], kind="stable")
+    literal_distances = np.concatenate(costs) if costs else np.zeros(0)
+    return [column[order] for column in columns], literal_distances.astype(np.int64)
+
+
+def _class_table(masks: set[int]) -> tuple[U8, int]:
+    """Byte -> class, and the number of classes; class 0 holds the bytes that no edge takes."""
+    table = np.zeros(256, dtype=np.uint8)
+    groups = byte_classes(masks)
+    is_full = sum(group.bit_count() for group in groups) == 256
+    for index, group in enumerate(groups):
+        for byte in range(256):
+            if group >> byte & 1:
+                table[byte] = index if is_full else index + 1
+    return table, len(groups) if is_full else len(groups) + 1
+
+
+class _Moves:
+    """The graph backwards: who gets nearer to an end once a state's distance is known."""
+
+    def __init__(self, graph: Graph, order: list[int]) -> None:
+        self.simple: dict[int, Pairs] = {}  # target -> (source, cost)
+        self.joint: dict[
+            int, list[tuple[int, int, int, int]]
+        ] = {}  # either of -> (source, entry, times, after)
+        for source in order:
+            state = graph.states[source]
+            for _, target in state.edges:
+                self.simple.setdefault(target, []).append((source, 1))
+            for data, target in state.literals:
+                self.simple.setdefault(target, []).append((source, len(data)))
+            for target in state.empty:
+                self.simple.setdefault(target, []).append((source, 0))
+            for region, target in state.calls:
+                self._add_joint(source, graph.regions[region].entry, 1, target)
+            for loop in map(graph.loops.__getitem__, state.loops):
+                self._add_joint(source, graph.regions[loop.body].entry, loop.lo, loop.exit)
+
+    def _add_joint(self, source: int, entry: int, times: int, after: int) -> None:
+        self.joint.setdefault(entry, []).append((source, entry, times, after))
+        self.joint.setdefault(after, []).append((source, entry, times, after))
+
+
+def _distances(graph: Graph, order: list[int]) -> list[int]:
+    """Least bytes from each kept state to the end of its region, in the order of `order`."""
+    moves = _Moves(graph, order)
+    settled: dict[int, int] = {}
+    heap = [(0, source) for source in order if graph.states[source].is_end]
+    while heap:
+        cost, state = heapq.heappop(heap)
+        if state in settled:
+            continue
+        settled[state] = cost
+        for source, extra in moves.simple.get(state, ()):
+            if source not in settled:
+                heapq.heappush(heap, (cost + extra, source))
+        for source, entry, times, after in moves.joint.get(state, ()):
+            if source not in settled and entry in settled and after in settled:
+                total = min(times * settled[entry] + settled[after], MAX_DISTANCE)
+                heapq.heappush(heap, (total, source))
+    return [settled[state] for state in order]

@@ -1,0 +1,254 @@
+"""A pattern's tree as the language of the strings it is found in.
+
+Owns the meaning of anchors, word boundaries and lookahead, and of an unanchored search. Works on decoded characters. Knows nothing of
+pattern syntax or JSON.
+
+A part with assertions in it is compiled together with what follows it: `_then(part, rest, left)` is the language of `part` followed by
+`rest`, where `rest` reaches to the end of the string. So `$` keeps the empty string of `rest`, a lookahead intersects `rest` with
+"begins with ...", and a negative one subtracts that. `left` says what is known of the character before: `^` and word boundaries need
+no more than that. Parts without assertions are ordinary regular expressions and are never copied.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import lru_cache
+
+from ....errors import GrammarError
+from ...expr import (
+    EMPTY,
+    NEVER,
+    Chars,
+    Expr,
+    alt,
+    conj,
+    minus,
+    normal_ranges,
+    outside_ranges,
+    plus,
+    repeat,
+    seq,
+    star,
+)
+from .code_points import ANY_CHAR, ANY_TEXT
+from .pattern import WORD, Ahead, Cat, CharSet, Edge, Or, Pattern, Ranges, Times, parse
+
+_WORD_CHAR = Chars(WORD)
+_OTHER_CHAR = Chars(outside_ranges(WORD))
+_NO_WORD_NEXT = alt(EMPTY, seq(_OTHER_CHAR, ANY_TEXT))
+_WORD_NEXT = seq(_WORD_CHAR, ANY_TEXT)
+_MAX_UNROLLED = 16  # repeats of parts with assertions are written out
+
+
+class Left(Enum):
+    """What is known of the character before a place."""
+
+    START = "there is none"
+    WORD = "a word character"
+    OTHER = "another character"
+    SOME = "some character"
+    UNKNOWN = "perhaps none"
+
+
+def search_language(text: str, place: str) -> Expr:
+    """The strings in which the ECMA-262 pattern `text` is found; GrammarError at `place` when it is refused."""
+    return _search(parse(text, place), place)
+
+
+@lru_cache(maxsize=256)
+def fixed_language(text: str) -> Expr:
+    """The same for a pattern of this program's own."""
+    return _search(parse(text, "format"), "format")
+
+
+def _search(tree: Pattern, place: str) -> Expr:
+    kinds = _edges(tree)
+    build = _Builder(place)
+    if "b" in kinds or "B" in kinds:
+        return alt(
+            build.then(tree, ANY_TEXT, Left.START),
+            seq(ANY_TEXT, _WORD_CHAR, build.then(tree, ANY_TEXT, Left.WORD)),
+            seq(ANY_TEXT, _OTHER_CHAR, build.then(tree, ANY_TEXT, Left.OTHER)),
+        )
+    if "^" in kinds:
+        found_first = build.then(tree, ANY_TEXT, Left.START)
+        found_later = build.then(tree, ANY_TEXT, Left.SOME)
+        return (
+            found_first
+            if found_later == NEVER
+            else alt(found_first, seq(plus(ANY_CHAR), found_later))
+        )
+    return seq(ANY_TEXT, build.then(tree, ANY_TEXT, Left.UNKNOWN))
+
+
+def _edges(part: Pattern) -> set[str]:
+    """The kinds of assertions inside."""
+    match part:
+        case Edge(kind):
+            return {kind}
+        case Ahead(inner):
+            return {"="} | _edges(inner)
+        case Cat(parts) | Or(parts):
+            return set[str]().union(*(_edges(p) for p in parts))
+        case Times(inner):
+            return _edges(inner)
+        case _:
+            return set()
+
+
+def _plain(part: Pattern) -> Expr:
+    """A part without assertions as an ordinary expression."""
+    match part:
+        case CharSet(ranges):
+            return Chars(ranges) if ranges else NEVER
+        case Cat(parts):
+            return seq(*(_plain(p) for p in parts))
+        case Or(parts):
+            singles = [p.ranges for p in parts if isinstance(p, CharSet)]
+            if len(singles) == len(parts):
+                return Chars(normal_ranges(pair for ranges in singles for pair in ranges))
+            return alt(*(_plain(p) for p in parts))
+        case Times(inner, lo, hi):
+            return repeat(_plain(inner), lo, hi)
+        case _:
+            raise TypeError("an assertion is no plain part")
+
+
+class _Builder:
+    """The compilation of one pattern; `place` is for errors."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def _refuse(self, what: str) -> GrammarError:
+        return GrammarError(f"the pattern uses {what}", place=self._place, keyword="pattern")
+
+    def then(self, part: Pattern, rest: Expr, left: Left) -> Expr:
+        """The language of `part` followed by `rest`, the whole remainder of the string."""
+        if not _edges(part):
+            return seq(_plain(part), rest)
+        match part:
+            case Edge(kind):
+                return self._edge(kind, rest, left)
+            case Ahead(inner, negative):
+                begins = self.then(inner, ANY_TEXT, left)
+                return minus(rest, begins) if negative else conj(begins, rest)
+            case Or(parts):
+                return alt(*(self.then(p, rest, left) for p in parts))
+            case Cat(parts):
+                return self._cat(parts, rest, left)
+            case Times(inner, lo, hi):
+                return self._times(inner, lo, hi, rest, left)
+            case _:
+                raise TypeError("unknown part of a pattern")
+
+    def _edge(self, kind: str, rest: Expr, left: Left) -> Expr:
+        if kind == "$":
+            return conj(rest, EMPTY) if rest not in (ANY_TEXT, EMPTY) else EMPTY
+        if kind == "^":
+            if left is Left.UNKNOWN:
+                raise self._refuse("^ after something that may be empty")
+            return rest if left is Left.START else NEVER
+        if left in (Left.SOME, Left.UNKNOWN):
+            raise self._refuse("a word boundary after a character that may be of either kind")
+        next_is_word = (left is not Left.WORD) == (kind == "b")
+        return conj(rest, _WORD_NEXT if next_is_word else _NO_WORD_NEXT)
+
+    def _cat(self, parts: tuple[Pattern, ...], rest: Expr, left: Left) -> Expr:
+        lefts: list[Left] = []
+        for index, part in enumerate(parts):
+            lefts.append(left)
+            if index + 1 < len(parts) and _needs_kind(parts[index + 1]) and _splits(part):
+                return self._split(parts, index, rest, lefts[0])
+            left = _after(part, left)
+        for part, before in zip(reversed(parts), reversed(lefts), strict=True):
+            rest = self.then(part, rest, before)
+        return rest
+
+    def _split(self, parts: tuple[Pattern, ...], index: int, rest: Expr, left: Left) -> Expr:
+        """Before a word boundary, the last character is taken as a word character or as another one."""
+        branches: list[Expr] = []
+        for last in _last_char_variants(parts[index]):
+            branches.append(
+                self.then(Cat((*parts[:index], *last, *parts[index + 1 :])), rest, left)
+            )
+        return alt(*branches)
+
+    def _times(self, inner: Pattern, lo: int, hi: int | None, rest: Expr, left: Left) -> Expr:
+        if hi is None or hi > _MAX_UNROLLED or _after(inner, left) is not left:
+            if lo <= 1 and hi == 1:
+                return alt(self.then(inner, rest, left), *((rest,) if lo == 0 else ()))
+            raise self._refuse("an assertion inside a repeat")
+        for count in range(hi, 0, -1):
+            again = self.then(inner, rest, left)
+            rest = again if count <= lo else alt(again, rest)
+        return rest
+
+
+def _needs_kind(part: Pattern) -> bool:
+    """Does the part begin with a word boundary?"""
+    match part:
+        case Edge(kind):
+            return kind in ("b", "B")
+        case Cat(parts):
+            return bool(parts) and _needs_kind(parts[0])
+        case Or(parts):
+            return any(_needs_kind(p) for p in parts)
+        case _:
+            return False
+
+
+def _splits(part: Pattern) -> bool:
+    return _after(part, Left.OTHER) in (Left.SOME, Left.UNKNOWN)
+
+
+def _last_char_variants(part: Pattern) -> list[tuple[Pattern, ...]]:
+    """The part as alternatives whose last character is of one kind, where the part is a set or a repeat of one."""
+    match part:
+        case CharSet(ranges):
+            kinds = (_meet(ranges, WORD), _meet(ranges, outside_ranges(WORD)))
+            return [(CharSet(kind),) for kind in kinds if kind]
+        case Times(CharSet(ranges), lo, hi) if hi != 0:
+            less = Times(CharSet(ranges), max(lo - 1, 0), None if hi is None else hi - 1)
+            variants: list[tuple[Pattern, ...]] = [
+                (less, *last) for last in _last_char_variants(CharSet(ranges))
+            ]
+            return [*variants, ()] if lo == 0 else variants
+        case _:
+            return []
+
+
+def _meet(a: Ranges, b: Ranges) -> Ranges:
+    return outside_ranges([*outside_ranges(a), *outside_ranges(b)])
+
+
+def _after(part: Pattern, left: Left) -> Left:
+    """What is known of the last character once `part` has matched."""
+    match part:
+        case CharSet(ranges):
+            if _meet(ranges, WORD) == ranges:
+                return Left.WORD
+            return Left.SOME if _meet(ranges, WORD) else Left.OTHER
+        case Edge() | Ahead():
+            return left
+        case Cat(parts):
+            for inner in parts:
+                left = _after(inner, left)
+            return left
+        case Or(parts):
+            return _either([_after(inner, left) for inner in parts])
+        case Times(inner, lo, hi):
+            if hi == 0:
+                return left
+            once = _after(inner, left)
+            return once if lo > 0 else _either([left, once])
+
+
+def _either(known: list[Left]) -> Left:
+    first = known[0]
+    if all(k is first for k in known):
+        return first
+    return Left.UNKNOWN if Left.START in known or Left.UNKNOWN in known else Left.SOME
+
+
+__all__ = ["fixed_language", "search_language", "star"]

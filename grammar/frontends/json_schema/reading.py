@@ -1,0 +1,85 @@
+"""What the readers of keywords share: access to one document's schemas, limits, and the parts they answer with.
+
+A schema is read as a conjunction of requirements; a requirement is a list of options of which at least one must hold; an option is a
+list of facts and of further schemas (or complements of schemas), all of which must hold. So `properties` is one requirement with one
+option, and `anyOf` one requirement with an option per branch. The complement of a schema is one requirement whose options are the
+complements of its keywords. Owns no meaning of any keyword; each `*_keywords` module owns that of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from ....errors import GrammarError
+from ...expr import Expr, Limits
+from .document import Document, Node
+from .pattern_language import search_language
+from .shape import Atom, Conj, Fact, PropertyRule
+from .source import Json, child_pointer
+
+Part = Fact | Atom
+Option = list[Part]
+Requirement = list[Option]
+Schema = dict[str, Json]
+
+
+def opposite(atom: Atom) -> Atom:
+    """The complement of an atom."""
+    return (atom[0], not atom[1])
+
+
+def complement_of(atom: Atom) -> Conj:
+    """The complement of an atom as a conjunction: empty where the atom allows nothing, since then any value will do."""
+    return () if atom[0].schema is (not atom[1]) else (opposite(atom),)
+
+
+class Reading:
+    """One document being read. `overlap` says whether two schemas might have a value in common."""
+
+    def __init__(self, document: Document, limits: Limits, overlap: Callable[[Atom, Atom], bool]) -> None:
+        self.document = document
+        self.limits = limits
+        self.overlap = overlap
+        self.never: Atom = (document.never, True)
+        self.property_rules: dict[Node, PropertyRule | None] = {}
+        self._patterns: dict[str, Expr] = {}
+
+    def keywords(self, node: Node) -> Schema:
+        """The keywords of a schema object that count: in drafts up to 7, $ref silences all others."""
+        schema = cast("Schema", node.schema)
+        if self.document.draft <= 7 and "$ref" in schema:
+            return {"$ref": schema["$ref"]}
+        return schema
+
+    def below(self, node: Node, *tokens: str | int) -> Atom:
+        """The subschema under `tokens`."""
+        return (self.document.child(node, *tokens), True)
+
+    def demand(self, node: Node, *tokens: str | int) -> Conj:
+        """The subschema under `tokens` as a conjunction, empty when it allows everything."""
+        below = self.document.child(node, *tokens)
+        return () if below.schema is True or below.schema == {} else ((below, True),)
+
+    def count(self, node: Node, keyword: str, default: int | None) -> int | None:
+        """The value of a counting keyword, or `default`; GrammarError beyond the limit."""
+        value = self.keywords(node).get(keyword)
+        if value is None:
+            return default
+        if value > self.limits.repeat_bound:
+            raise GrammarError(
+                f"{keyword} {value} is above the limit repeat_bound={self.limits.repeat_bound}",
+                place=child_pointer(node.pointer, keyword),
+                keyword=keyword,
+            )
+        return int(value)
+
+    def pattern(self, text: str, place: str) -> Expr:
+        """The strings in which a pattern is found, as a language of decoded characters."""
+        known = self._patterns.get(text)
+        if known is None:
+            known = self._patterns[text] = search_language(text, place)
+        return known
+
+
+__all__ = ["Option", "Part", "Reading", "Requirement", "Schema", "complement_of", "opposite"]

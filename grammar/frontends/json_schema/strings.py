@@ -1,0 +1,183 @@
+"""Languages of decoded characters as languages of JSON string text.
+
+Owns the spellings of a character inside a JSON string and the mapping of a whole language. Knows nothing of schemas. The rules:
+
+    printable ASCII, U+007F     as itself; "/" also as "\\/"
+    quotation mark, backslash   \\" and \\\\
+    U+0000 .. U+001F            the short escape (\\b \\f \\n \\r \\t) where there is one, \\u00XX (hex digits in either case) always
+    U+0080 and above            as itself in UTF-8, or \\uXXXX, above U+FFFF as a pair of escapes; never half of a pair
+
+Each text between quotation marks spells exactly one string, and spellings of different characters never begin alike in full: the
+mapping commutes with intersection and difference, so `pattern`, `not` and lengths hold of what the text means.
+"""
+
+from __future__ import annotations
+
+from ...expr import (
+    Alt,
+    And,
+    Bytes,
+    Chars,
+    Expr,
+    Lit,
+    Minus,
+    Repeat,
+    Seq,
+    alt,
+    byte_set,
+    conj,
+    lit,
+    minus,
+    repeat,
+    seq,
+)
+
+_SHORT = {
+    0x08: "\\b",
+    0x09: "\\t",
+    0x0A: "\\n",
+    0x0C: "\\f",
+    0x0D: "\\r",
+    0x22: '\\"',
+    0x2F: "\\/",
+    0x5C: "\\\\",
+}
+_QUOTE = lit('"')
+
+
+class StringText:
+    """The mapping from decoded languages to text, remembering what it has mapped so that equal parts are shared."""
+
+    def __init__(self) -> None:
+        self._chars: dict[tuple[tuple[int, int], ...], Expr] = {}
+        self._parts: dict[int, tuple[Expr, Expr]] = {}
+
+    def quoted(self, language: Expr) -> Expr:
+        """JSON texts, quotation marks included, of the strings of `language`."""
+        return seq(_QUOTE, self._map(language), _QUOTE)
+
+    def _map(self, part: Expr) -> Expr:
+        if isinstance(part, Chars):
+            return self._spell(part.ranges)
+        known = self._parts.get(id(part))
+        if known is None:
+            # the part itself is kept beside its image: its id stays its own
+            known = self._parts[id(part)] = (part, self._work_out(part))
+        return known[1]
+
+    def _work_out(self, part: Expr) -> Expr:
+        match part:
+            case Seq(items):
+                return seq(*(self._map(item) for item in items))
+            case Alt(items):
+                return alt(*(self._map(item) for item in items))
+            case And(items):
+                return conj(*(self._map(item) for item in items))
+            case Minus(keep, drop):
+                return minus(self._map(keep), self._map(drop))
+            case Repeat(item, lo, hi):
+                return repeat(self._map(item), lo, hi)
+            case _:
+                raise TypeError(f"{type(part).__name__} is no language of characters")
+
+    def _spell(self, ranges: tuple[tuple[int, int], ...]) -> Expr:
+        known = self._chars.get(ranges)
+        if known is None:
+            low = tuple((a, min(b, 0x7F)) for a, b in ranges if a <= 0x7F)
+            high = tuple((max(a, 0x80), b) for a, b in ranges if b >= 0x80)
+            if low and high:
+                known = alt(*_ascii_spellings(low), self._spell(high))
+            elif high:
+                known = alt(Chars(high), seq(lit("\\u"), _escapes(high)))
+            else:
+                known = alt(*_ascii_spellings(low))
+            self._chars[ranges] = known
+        return known
+
+
+def _ascii_spellings(ranges: tuple[tuple[int, int], ...]) -> list[Expr]:
+    code_points = [c for a, b in ranges for c in range(a, b + 1)]
+    plain = [c for c in code_points if c >= 0x20 and c not in (0x22, 0x5C)]
+    short = [ord(_SHORT[c][1]) for c in code_points if c in _SHORT]
+    control = tuple((a, min(b, 0x1F)) for a, b in ranges if a <= 0x1F)
+    result: list[Expr] = []
+    if plain:
+        result.append(byte_set(plain))
+    escapes: list[Expr] = []
+    if short:
+        escapes.append(byte_set(short))
+    if control:
+        escapes.append(seq(lit("u"), _hex_ranges(control, 4)))
+    if escapes:
+        result.append(seq(lit("\\"), alt(*escapes)))
+    return result
+
+
+def _escapes(ranges: tuple[tuple[int, int], ...]) -> Expr:
+    """What follows backslash-u for code points above ASCII: four digits, or four digits and a second escape."""
+    basic = tuple((a, min(b, 0xFFFF)) for a, b in ranges if a <= 0xFFFF)
+    parts: list[Expr] = [_hex_ranges(basic, 4)] if basic else []
+    for low, high in ((max(a, 0x10000), b) for a, b in ranges if b >= 0x10000):
+        parts.extend(_pairs(low - 0x10000, high - 0x10000))
+    return alt(*parts)
+
+
+def _pairs(low: int, high: int) -> list[Expr]:
+    """Surrogate pairs for the 20-bit offsets low..high: at most a partial block, whole blocks, a partial block."""
+    first, last = low >> 10, high >> 10
+    if first == last:
+        return [_pair(first, first, low & 0x3FF, high & 0x3FF)]
+    parts: list[Expr] = []
+    if low & 0x3FF:
+        parts.append(_pair(first, first, low & 0x3FF, 0x3FF))
+        first += 1
+    tail = high & 0x3FF
+    if tail != 0x3FF:
+        last -= 1
+    if first <= last:
+        parts.append(_pair(first, last, 0, 0x3FF))
+    if tail != 0x3FF:
+        parts.append(_pair(last + 1, last + 1, 0, tail))
+    return parts
+
+
+def _pair(first: int, last: int, low: int, high: int) -> Expr:
+    lead = _hex_ranges(((0xD800 + first, 0xD800 + last),), 4)
+    return seq(lead, lit("\\u"), _hex_ranges(((0xDC00 + low, 0xDC00 + high),), 4))
+
+
+def _hex_ranges(ranges: tuple[tuple[int, int], ...], width: int) -> Expr:
+    """Numbers inside `ranges` as `width` hexadecimal digits, in either case."""
+    return alt(*(part for low, high in ranges for part in _hex_between(low, high, width)))
+
+
+def _hex_between(low: int, high: int, width: int) -> list[Expr]:
+    if width == 0:
+        return [seq()]
+    unit = 16 ** (width - 1)
+    first, last = low // unit, high // unit
+    if first == last:
+        inner = alt(*_hex_between(low % unit, high % unit, width - 1))
+        return [seq(_hex_digits(first, first), inner)]
+    parts: list[Expr] = []
+    if low % unit:
+        parts.append(
+            seq(_hex_digits(first, first), alt(*_hex_between(low % unit, unit - 1, width - 1)))
+        )
+        first += 1
+    tail = high % unit
+    if tail != unit - 1:
+        last -= 1
+    if first <= last:
+        parts.append(seq(_hex_digits(first, last), *([_ANY_HEX] * (width - 1))))
+    if tail != unit - 1:
+        parts.append(seq(_hex_digits(last + 1, last + 1), alt(*_hex_between(0, tail, width - 1))))
+    return parts
+
+
+def _hex_digits(first: int, last: int) -> Expr:
+    digits = "0123456789abcdef"[first : last + 1]
+    return byte_set({*digits.encode(), *digits.upper().encode()})
+
+
+_ANY_HEX: Bytes | Lit | Expr = _hex_digits(0, 15)

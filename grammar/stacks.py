@@ -1,0 +1,207 @@
+"""Return stacks of a match, as shared sets: one object stands for all stacks that the same point of the text may have.
+
+Owns `Stack` (a set of frames, each on top of another `Stack`) and the store that hash-conses, merges and abstracts them. Knows nothing of
+bytes, tokens or masks. This is the graph-structured stack of generalised LR parsing in hash-consed form: frames that return to the same
+place are one frame whose parents are merged, so ambiguity multiplies nothing.
+
+A frame is (code, lo, hi, parent):
+    code >= 0       return to that state
+    code == BOTTOM  outermost frame: an end here completes the text
+    code == HOLE    an unknown stack, number `lo` (only in abstract states, see `StackStore.abstract`)
+    code <= -3      a running loop, number -3 - code: `lo` further rounds are needed, `hi` more are possible (-1: any number)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+BOTTOM = -1
+HOLE = -2
+_FIRST_LOOP = -3
+ENDLESS = -1  # hi of a loop without upper bound
+FAR = 1 << 62  # lo of a loop in an abstract state: more rounds than one token can make
+
+_MAX_MERGE_DEPTH = 150  # deeper, frames of one place stay apart: exact still, only less shared
+
+Frame = tuple[int, int, int, "Stack | None"]
+
+
+class Stack:
+    """An immutable, hash-consed set of frames. `cost`: least bytes from the end of the region above to the end of the text."""
+
+    __slots__ = ("cost", "frames", "has_loops", "is_pure_loops", "uid")
+
+    def __init__(self, uid: int, frames: tuple[Frame, ...], cost: int) -> None:
+        self.uid = uid
+        self.frames = frames
+        self.cost = cost
+        self.has_loops = frames[0][0] <= _FIRST_LOOP
+        self.is_pure_loops = frames[-1][0] <= _FIRST_LOOP
+
+
+def loop_code(loop: int) -> int:
+    """The frame code of a loop."""
+    return _FIRST_LOOP - loop
+
+
+def loop_of(code: int) -> int:
+    """The loop of a frame code."""
+    return _FIRST_LOOP - code
+
+
+def round_done(lo: int, hi: int) -> tuple[int, int]:
+    """The bounds of a loop frame when one more round begins."""
+    return (lo if lo in (0, FAR) else lo - 1), (hi if hi == ENDLESS else hi - 1)
+
+
+class FrameCosts:
+    """What a frame adds to the shortest completion."""
+
+    def __init__(self, state_costs: list[int], round_costs: list[int], exits: list[int]) -> None:
+        self._state_costs = state_costs
+        self._round_costs = round_costs
+        self._exits = exits
+
+    def cost(self, frame: Frame) -> int:
+        """Least bytes of what `frame` still asks for, its parents included. A FAR loop counts as nothing: see `masks.py`."""
+        code, lo, _, parent = frame
+        if parent is None:
+            return 0
+        if code >= 0:
+            return self._state_costs[code] + parent.cost
+        loop = loop_of(code)
+        rounds = 0 if lo == FAR else lo
+        return rounds * self._round_costs[loop] + self._state_costs[self._exits[loop]] + parent.cost
+
+
+class StackStore:
+    """Makes stacks. Equal frames over identical parents give the identical stack, until `clear`."""
+
+    def __init__(self, costs: FrameCosts) -> None:
+        self._costs = costs
+        self._next_uid = 0
+        self._known: dict[tuple[tuple[int, int, int, int], ...], Stack] = {}
+        self._merged: dict[tuple[int, int], Stack] = {}
+
+    def __len__(self) -> int:
+        return len(self._known) + len(self._merged)
+
+    def clear(self) -> None:
+        """Forget all stacks. Those still held stay valid; equal new ones are just no longer identical to them."""
+        self._known.clear()
+        self._merged.clear()
+
+    def bottom(self) -> Stack:
+        """The stack of the outermost region."""
+        return self.make([(BOTTOM, 0, 0, None)])
+
+    def make(self, frames: Iterable[Frame]) -> Stack:
+        """The stack of `frames` (at least one), pruned and in canonical order."""
+        ordered = sorted(self._pruned(list(frames)), key=_frame_key)
+        key = tuple(map(_frame_key, ordered))
+        known = self._known.get(key)
+        if known is None:
+            cost = min(map(self._costs.cost, ordered))
+            known = self._known[key] = Stack(self._next_uid, tuple(ordered), cost)
+            self._next_uid += 1
+        return known
+
+    def _pruned(self, frames: list[Frame]) -> list[Frame]:
+        """Without loop frames that another one of the same loop and parent covers: fewer rounds needed, more possible."""
+        if len(frames) < 2:
+            return frames
+        groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        rest: list[Frame] = []
+        parents: dict[int, Stack] = {}
+        for frame in frames:
+            code, lo, hi, parent = frame
+            if code <= _FIRST_LOOP and parent is not None:
+                parents[parent.uid] = parent
+                groups.setdefault((code, parent.uid), []).append((lo, hi))
+            else:
+                rest.append(frame)
+        for (code, uid), bounds in groups.items():
+            rest.extend((code, lo, hi, parents[uid]) for lo, hi in _widest(bounds))
+        return rest
+
+    def merge(self, left: Stack, right: Stack, depth: int = 0) -> Stack:
+        """The union of two stacks."""
+        if left is right:
+            return left
+        key = (left.uid, right.uid) if left.uid < right.uid else (right.uid, left.uid)
+        known = self._merged.get(key)
+        if known is None:
+            if depth >= _MAX_MERGE_DEPTH:
+                frames = {_frame_key(frame): frame for frame in (*left.frames, *right.frames)}
+                known = self.make(frames.values())
+            else:
+                known = self.union((*left.frames, *right.frames), depth)
+            self._merged[key] = known
+        return known
+
+    def union(self, frames: Iterable[Frame], depth: int = 0) -> Stack:
+        """The stack of `frames`; those that return to the same place become one over the union of their parents."""
+        found: dict[tuple[int, int, int], Stack | None] = {}
+        for code, lo, hi, parent in frames:
+            place = (code, lo, hi)
+            other = found.get(place)
+            if parent is not None and other is not None:
+                parent = self.merge(other, parent, depth + 1)
+            found[place] = parent
+        return self.make((code, lo, hi, parent) for (code, lo, hi), parent in found.items())
+
+    def abstract(self, stack: Stack, max_bytes: int, holes: dict[Stack, int]) -> Stack:
+        """`stack` as far as the next `max_bytes` bytes can tell before a region's end returns to its caller.
+
+        Frames other than loops become holes, numbered in `holes`; loop bounds beyond `max_bytes` rounds become FAR or ENDLESS (each
+        round consumes a byte).
+        """
+        if not stack.has_loops:
+            return self.make([(HOLE, holes.setdefault(stack, len(holes)), 0, None)])
+        frames: list[Frame] = []
+        others = [frame for frame in stack.frames if frame[0] > _FIRST_LOOP]
+        if others:
+            frames.append((HOLE, holes.setdefault(self.make(others), len(holes)), 0, None))
+        for code, lo, hi, parent in stack.frames:
+            if code <= _FIRST_LOOP and parent is not None:
+                near_lo = FAR if lo > max_bytes else lo
+                near_hi = ENDLESS if hi > max_bytes else hi
+                frames.append((code, near_lo, near_hi, self.abstract(parent, max_bytes, holes)))
+        return self.make(frames)
+
+    def fill_holes(self, stack: Stack, fillings: tuple[Stack, ...]) -> Stack:
+        """`stack` with each hole replaced by its filling."""
+        frames: list[Frame] = []
+        filled: Stack | None = None
+        for frame in stack.frames:
+            code, lo, hi, parent = frame
+            if code == HOLE:
+                filled = fillings[lo] if filled is None else self.merge(filled, fillings[lo])
+            elif parent is None:
+                frames.append(frame)
+            else:
+                frames.append((code, lo, hi, self.fill_holes(parent, fillings)))
+        if filled is None:
+            return self.make(frames)
+        return self.merge(filled, self.make(frames)) if frames else filled
+
+
+def _frame_key(frame: Frame) -> tuple[int, int, int, int]:
+    return (frame[0], frame[1], frame[2], -1 if frame[3] is None else frame[3].uid)
+
+
+def _widest(bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The pairs (lo, hi) that no other pair covers, i.e. with a smaller or equal lo and a larger or equal hi."""
+    if len(bounds) == 1:
+        return bounds
+    kept: list[tuple[int, int]] = []
+    best = -2
+    for lo, hi in sorted(set(bounds), key=lambda pair: (pair[0], -_reach(pair[1]))):
+        if _reach(hi) > best:
+            best = _reach(hi)
+            kept.append((lo, hi))
+    return kept
+
+
+def _reach(hi: int) -> int:
+    return FAR if hi == ENDLESS else hi

@@ -1,0 +1,331 @@
+"""The machine of a program: the set of all configurations after some bytes, as one interned state.
+
+Owns `MatchState`, the byte step with its closure, and the transition table that trie walks index. Knows nothing of tokens or masks. A
+configuration is (program state, stack); a state holds one merged stack per program state. Steps are computed on first use and kept, which
+determinises lazily what the text and the trie walks really visit. Everything kept can be dropped at any time (`StateStore` empties itself
+past its budget): states held by a matcher stay valid and are entered into the table again when they are used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import GrammarError, InvariantError
+from .program import I32, GrammarProgram
+from .stacks import (
+    BOTTOM,
+    ENDLESS,
+    HOLE,
+    Frame,
+    FrameCosts,
+    Stack,
+    StackStore,
+    loop_code,
+    loop_of,
+    round_done,
+)
+
+UNKNOWN = -2
+DEAD = -1
+_MAX_STATES = 60_000
+_MAX_STACKS = 400_000
+
+
+class MatchState:
+    """All configurations after some text. `holes`: abstract stacks that an end has returned into (abstract states only)."""
+
+    __slots__ = ("abstraction", "configs", "cost", "generation", "holes", "index", "is_accepting")
+
+    def __init__(
+        self,
+        configs: tuple[tuple[int, Stack], ...],
+        is_accepting: bool,
+        holes: tuple[int, ...],
+        cost: int,
+    ) -> None:
+        self.configs = configs
+        self.is_accepting = is_accepting
+        self.holes = holes
+        self.cost = cost  # least bytes to a complete text
+        self.index = -1
+        self.generation = -1
+        self.abstraction: tuple[int, MatchState, tuple[Stack, ...]] | None = None
+
+
+@dataclass(slots=True)
+class _Moves:
+    """What one program state leads to by empty moves alone."""
+
+    byte_states: list[int] = field(default_factory=list[int])
+    calls: list[tuple[int, int]] = field(
+        default_factory=list[tuple[int, int]]
+    )  # (region, return state)
+    loops: list[int] = field(default_factory=list[int])
+    is_end: bool = False
+
+
+class _Closing:
+    """One closure in progress."""
+
+    def __init__(self) -> None:
+        self.configs: dict[int, Stack] = {}
+        self.seen: dict[int, Stack] = {}
+        self.frames: dict[int, list[Frame]] = {}  # region to enter -> frames to push
+        self.work: list[tuple[int, Stack]] = []
+        self.holes: set[int] = set()
+        self.is_accepting = False
+
+
+class StateStore:
+    """Interned states of one program and their transitions by byte class."""
+
+    def __init__(self, program: GrammarProgram, state_costs: list[int]) -> None:
+        self.program = program
+        self.num_classes = program.num_classes
+        self.class_of_byte: list[int] = program.class_of_byte.tolist()
+        self.state_costs = state_costs
+        self._read_moves(program)
+        round_costs = [state_costs[self._entries[body]] for body in self._loop_body]
+        self.stacks = StackStore(FrameCosts(state_costs, round_costs, self._loop_exit))
+        self._moves: dict[int, _Moves] = {}
+        self._targets: dict[int, dict[int, list[int]]] = {}
+        self._classes_in: dict[tuple[int, int], list[int]] = {}
+        self._generation = 0
+        self._known: dict[tuple[object, ...], MatchState] = {}
+        self.states: list[MatchState] = []
+        self.table: I32 = np.full((256, self.num_classes), UNKNOWN, dtype=np.int32)
+        start = self._close([(program.start, self.stacks.bottom())])
+        if start is None:
+            raise GrammarError("the compiled grammar is damaged: it accepts nothing")
+        self.start = start
+
+    def _read_moves(self, program: GrammarProgram) -> None:
+        def grouped(sources: I32, *columns: np.ndarray) -> dict[int, list[tuple[int, ...]]]:
+            groups: dict[int, list[tuple[int, ...]]] = {}
+            for source, *row in zip(
+                sources.tolist(), *(column.tolist() for column in columns), strict=True
+            ):
+                groups.setdefault(source, []).append(tuple(row))
+            return groups
+
+        self._edge_from = program.edge_from
+        self._empties = grouped(program.empty_from, program.empty_to)
+        self._calls = grouped(program.call_from, program.call_region, program.call_to)
+        self._loops = grouped(program.loop_from, program.loop_id)
+        self._ends = set(program.ends.tolist())
+        self._entries: list[int] = program.region_entry.tolist()
+        self._ranks: list[int] = program.region_rank.tolist()
+        self._loop_body: list[int] = program.loop_body.tolist()
+        self._loop_lo: list[int] = program.loop_lo.tolist()
+        self._loop_hi: list[int] = program.loop_hi.tolist()
+        self._loop_exit: list[int] = program.loop_exit.tolist()
+
+    # ------------------------------------------------------------------------------------ steps
+
+    def step_bytes(self, state: MatchState, data: bytes) -> MatchState | None:
+        """The state after `data`, or None if no configuration survives."""
+        current: MatchState | None = state
+        for byte in data:
+            current = self.step(current, self.class_of_byte[byte])
+            if current is None:
+                return None
+        return current
+
+    def step(self, state: MatchState, byte_class: int) -> MatchState | None:
+        """The state after one byte of the class."""
+        index = self.index(state)
+        after = int(self.table[index, byte_class])
+        if after == UNKNOWN:
+            after = self.fill(index, byte_class)
+        return self.states[after] if after >= 0 else None
+
+    def fill(self, index: int, byte_class: int) -> int:
+        """Compute and store one entry of the table; the index of the state after, or DEAD."""
+        state = self.states[index]
+        work: list[tuple[int, Stack]] = []
+        for source, stack in state.configs:
+            for target in self._targets_of(source).get(byte_class, ()):
+                work.append((target, stack))
+        after = self._close(work) if work else None
+        result = DEAD if after is None else self.index(after)
+        self.table[index, byte_class] = result
+        return result
+
+    def live_classes(self, state: MatchState) -> list[int]:
+        """The byte classes that some configuration can take, ascending."""
+        if len(state.configs) == 1:
+            return sorted(self._targets_of(state.configs[0][0]))
+        return sorted({c for source, _ in state.configs for c in self._targets_of(source)})
+
+    def _targets_of(self, source: int) -> dict[int, list[int]]:
+        known = self._targets.get(source)
+        if known is not None:
+            return known
+        known = {}
+        program = self.program
+        first, last = np.searchsorted(self._edge_from, [source, source + 1]).tolist()
+        for low, high, target in zip(
+            program.edge_lo[first:last].tolist(),
+            program.edge_hi[first:last].tolist(),
+            program.edge_to[first:last].tolist(),
+            strict=True,
+        ):
+            for byte_class in self._classes_between(low, high):
+                targets = known.setdefault(byte_class, [])
+                if target not in targets:
+                    targets.append(target)
+        self._targets[source] = known
+        return known
+
+    def _classes_between(self, low: int, high: int) -> list[int]:
+        known = self._classes_in.get((low, high))
+        if known is None:
+            known = self._classes_in[low, high] = sorted(set(self.class_of_byte[low : high + 1]))
+        return known
+
+    # ------------------------------------------------------------------------------------ closure
+
+    def _moves_of(self, source: int) -> _Moves:
+        known = self._moves.get(source)
+        if known is None:
+            known = self._moves[source] = _Moves()
+            reached, seen = [source], {source}
+            for state in reached:
+                if self._targets_of(state):
+                    known.byte_states.append(state)
+                known.calls.extend((row[0], row[1]) for row in self._calls.get(state, ()))
+                known.loops.extend(row[0] for row in self._loops.get(state, ()))
+                known.is_end = known.is_end or state in self._ends
+                for (target,) in self._empties.get(state, ()):
+                    if target not in seen:
+                        seen.add(target)
+                        reached.append(target)
+        return known
+
+    def _close(self, work: list[tuple[int, Stack]]) -> MatchState | None:
+        """The state of everything `work` leads to without a byte; None if that is nothing."""
+        closing = _Closing()
+        closing.work = work
+        return self._finish(closing)
+
+    def _finish(self, closing: _Closing) -> MatchState | None:
+        while closing.work:
+            self._visit(closing, *closing.work.pop())
+        entered = -1
+        while (
+            closing.frames
+        ):  # every region's callers are known before it is entered: callers have lower ranks
+            region = min(closing.frames, key=self._ranks.__getitem__)
+            if self._ranks[region] <= entered:
+                raise InvariantError("a compiled grammar calls its regions in a circle")
+            entered = self._ranks[region]
+            self._enter(
+                closing, self._entries[region], self.stacks.union(closing.frames.pop(region))
+            )
+        if not closing.configs and not closing.is_accepting and not closing.holes:
+            return None
+        return self._intern(closing)
+
+    def _visit(self, closing: _Closing, source: int, stack: Stack) -> None:
+        before = closing.seen.get(source)
+        if before is not None:
+            stack = self.stacks.merge(before, stack)
+            if stack is before:
+                return
+        closing.seen[source] = stack
+        if self._enter(closing, source, stack):
+            self._return(closing, stack)
+
+    def _enter(self, closing: _Closing, source: int, stack: Stack) -> bool:
+        """Take the byte states, calls and loops that `source` leads to; whether it also leads to an end."""
+        moves = self._moves_of(source)
+        for state in moves.byte_states:
+            before = closing.configs.get(state)
+            closing.configs[state] = stack if before is None else self.stacks.merge(before, stack)
+        for region, target in moves.calls:
+            closing.frames.setdefault(region, []).append((target, 0, 0, stack))
+        for loop in moves.loops:
+            lo, hi = round_done(self._loop_lo[loop], self._loop_hi[loop])
+            closing.frames.setdefault(self._loop_body[loop], []).append(
+                (loop_code(loop), lo, hi, stack)
+            )
+        return moves.is_end
+
+    def _return(self, closing: _Closing, stack: Stack) -> None:
+        """Leave the region above `stack`."""
+        for frame in stack.frames:
+            code, lo, hi, parent = frame
+            if parent is None:
+                if code == HOLE:
+                    closing.holes.add(lo)
+                else:
+                    closing.is_accepting = closing.is_accepting or code == BOTTOM
+            elif code >= 0:
+                closing.work.append((code, parent))
+            else:
+                loop = loop_of(code)
+                if lo == 0:
+                    closing.work.append((self._loop_exit[loop], parent))
+                if hi != 0:
+                    again = (code, *round_done(lo, hi), parent)
+                    closing.frames.setdefault(self._loop_body[loop], []).append(again)
+
+    # ------------------------------------------------------------------------------------ interning
+
+    def _intern(self, closing: _Closing) -> MatchState:
+        configs = tuple(sorted(closing.configs.items()))
+        holes = tuple(sorted(closing.holes))
+        key = (closing.is_accepting, holes, *((source, stack.uid) for source, stack in configs))
+        known = self._known.get(key)
+        if known is None:
+            cost = 0
+            if not closing.is_accepting and not holes:
+                cost = min(self.state_costs[source] + stack.cost for source, stack in configs)
+            known = self._known[key] = MatchState(configs, closing.is_accepting, holes, cost)
+        return known
+
+    def index(self, state: MatchState) -> int:
+        """The row of `state` in the table, entered now if it is not there."""
+        if state.generation != self._generation:
+            if len(self.states) == len(self.table):
+                fresh = np.full(self.table.shape, UNKNOWN, dtype=np.int32)
+                self.table = np.concatenate((self.table, fresh))
+            state.index = len(self.states)
+            state.generation = self._generation
+            self.states.append(state)
+        return state.index
+
+    def trim(self) -> None:
+        """Forget everything if it has grown past the budget. Only between walks: indices become invalid."""
+        if len(self.states) > _MAX_STATES or len(self.stacks) > _MAX_STACKS:
+            self._generation += 1
+            self._known.clear()
+            self.states = []
+            self.table = np.full((256, self.num_classes), UNKNOWN, dtype=np.int32)
+            self.stacks.clear()
+
+    # ------------------------------------------------------------------------------------ abstraction
+
+    def abstract(self, state: MatchState, max_bytes: int) -> tuple[MatchState, tuple[Stack, ...]]:
+        """The state as far as `max_bytes` bytes can tell inside its regions, and the stacks that stand behind its holes."""
+        if state.abstraction is None or state.abstraction[0] != self._generation:
+            numbers: dict[Stack, int] = {}
+            closing = _Closing()
+            for source, stack in state.configs:
+                closing.configs[source] = self.stacks.abstract(stack, max_bytes, numbers)
+            state.abstraction = (self._generation, self._intern(closing), tuple(numbers))
+        return state.abstraction[1:]
+
+    def concrete(self, state: MatchState, fillings: tuple[Stack, ...]) -> MatchState:
+        """An abstract state with its holes filled; an end that had returned into a hole returns into its filling."""
+        closing = _Closing()
+        for source, stack in state.configs:
+            closing.configs[source] = self.stacks.fill_holes(stack, fillings)
+        for hole in state.holes:
+            self._return(closing, fillings[hole])
+        found = self._finish(closing)
+        if found is None:
+            raise InvariantError("an abstract state lost all its configurations")
+        return found

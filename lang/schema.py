@@ -1,0 +1,116 @@
+"""Python types as the language of answers: a type becomes a JSON Schema, an answer becomes a value of that type.
+
+Owns the step from pydantic models, dataclasses, TypedDicts, Enums, Literals, int, float, bool, str, list[...], dict[str, ...] and their
+unions to `grammar.spec.JsonSchema` and back. The JSON text keeps the declared order of fields, which is the order the model writes them.
+Must not know grammars: what a grammar cannot enforce it refuses itself. pydantic is imported on first use.
+
+Two additions to pydantic's schema: an object with declared properties is closed (`additionalProperties: false`) unless its type allows
+extra ones, and `typing.TypedDict` is understood on Python 3.11 too.
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+from typing import TYPE_CHECKING, Any, cast
+
+from ..errors import OutputError, ProgramError
+from ..grammar.spec import JsonSchema
+
+if TYPE_CHECKING:
+    from ..runtime.messages import Output
+
+_UNTOUCHED = frozenset({"default", "const", "enum", "examples"})
+
+
+class TypedSchema:
+    """A Python type, its spec, and the way back."""
+
+    def __init__(self, python_type: Any) -> None:
+        """Raises ProgramError for a type that has no JSON Schema."""
+        from pydantic import TypeAdapter
+        from pydantic.errors import PydanticUserError
+
+        try:
+            self._adapter: TypeAdapter[Any] = TypeAdapter(_portable(python_type))
+            schema = self._adapter.json_schema()
+        except (PydanticUserError, TypeError, NameError) as error:
+            reason = str(error).split("\n", 1)[0]
+            raise ProgramError(
+                f"{python_type!r} cannot be a schema: {reason}", place="schema"
+            ) from error
+        self.python_type = python_type
+        self.spec = JsonSchema(json.dumps(_closed(schema), ensure_ascii=False))
+
+    def decode(self, output: Output) -> object:
+        """The value of an output. OutputError if it was cut, or a validator of the type refuses it."""
+        from pydantic import ValidationError
+
+        if output.grammar_complete is False:
+            raise OutputError(
+                f"the JSON text was cut by max_tokens: {output.text[-80:]!r}",
+                hint="Allow more tokens, or bound the schema (maxLength, maxItems)",
+            )
+        try:
+            return self._adapter.validate_json(output.text)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            pointer = "".join(f"/{part}" for part in first["loc"])
+            name = getattr(self.python_type, "__name__", repr(self.python_type))
+            message = f"{name} refuses {output.text[:200]!r}: {first['msg']}"
+            raise OutputError(message, place=pointer) from error
+
+
+def to_spec(python_type: Any) -> JsonSchema:
+    """The constraint for values of `python_type`."""
+    return TypedSchema(python_type).spec
+
+
+def _closed(schema: Any) -> Any:
+    """The schema with every object of declared properties closed."""
+    if isinstance(schema, list):
+        return [_closed(item) for item in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    node = cast("dict[str, Any]", schema)
+    closed = {
+        key: node[key] if key in _UNTOUCHED else _closed_under(key, node[key]) for key in node
+    }
+    if "properties" in node and node.get("type") == "object":
+        closed.setdefault("additionalProperties", False)
+    return closed
+
+
+def _closed_under(key: str, value: Any) -> Any:
+    if key in {"properties", "$defs", "patternProperties"}:  # names of fields, not keywords
+        return {name: _closed(part) for name, part in value.items()}
+    return _closed(value)
+
+
+def _portable(python_type: Any) -> Any:
+    """The type with each `typing.TypedDict` in it replaced by the typing_extensions twin that pydantic needs before Python 3.12."""
+    if typing.is_typeddict(python_type) and type(python_type).__module__ == "typing":
+        from typing_extensions import TypedDict
+
+        required = cast("frozenset[str]", python_type.__required_keys__)
+        hints = typing.get_type_hints(python_type)  # without the Required marks, order kept
+        fields = {
+            name: typing.Required[_portable(hint)]
+            if name in required
+            else typing.NotRequired[_portable(hint)]
+            for name, hint in hints.items()
+        }
+        twin: Any = TypedDict(python_type.__name__, fields)  # pyright: ignore[reportArgumentType, reportGeneralTypeIssues]
+        twin.__doc__ = python_type.__doc__
+        return twin
+    origin, arguments = typing.get_origin(python_type), typing.get_args(python_type)
+    if origin is None or origin is typing.Literal or origin is typing.Annotated:
+        return python_type
+    portable = tuple(_portable(argument) for argument in arguments)
+    if portable == arguments:
+        return python_type
+    if hasattr(python_type, "copy_with"):
+        return python_type.copy_with(portable)
+    if type(python_type).__name__ == "UnionType":
+        return typing.Union[portable]  # noqa: UP007  built from a tuple
+    return origin[portable]

@@ -1,0 +1,46 @@
+"""Allocates the K/V pool that pages index into.
+
+Owns the pool's memory. Knows nothing of which page belongs to whom (`radix_cache` does) or of how kernels read it (`kernels.ops` draws
+its layout). The memory is zeroed lazily by the operating system, so a large pool costs only what was written.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from ..errors import ConfigError
+from ..kernels.ops import KEY_BLOCK, DecoderShape, KvPool
+
+
+def num_pool_bytes(shape: DecoderShape, num_pages: int, page_size: int, dtype: torch.dtype) -> int:
+    """Bytes of a pool: two tensors a layer of num_pages * page_size tokens."""
+    return (
+        2
+        * shape.num_layers
+        * num_pages
+        * page_size
+        * shape.num_kv_heads
+        * shape.head_dim
+        * dtype.itemsize
+    )
+
+
+def allocate_pool(
+    shape: DecoderShape, num_pages: int, page_size: int, dtype: torch.dtype, device: str = "cpu"
+) -> KvPool:
+    """A zeroed pool. ConfigError for a page size that does not divide 64, no page at all, or more memory than there is."""
+    if num_pages < 1:
+        raise ConfigError(f"num_pages={num_pages} leaves no room for a token", place="num_pages")
+    if page_size < 1 or KEY_BLOCK % page_size:
+        raise ConfigError(f"page_size={page_size} does not divide {KEY_BLOCK}", place="page_size")
+    size = (shape.num_layers, 2, num_pages * page_size, shape.num_kv_heads, shape.head_dim)
+    try:
+        storage = torch.zeros(size, dtype=dtype, device=device)
+    except (RuntimeError, MemoryError) as error:
+        num_bytes = num_pool_bytes(shape, num_pages, page_size, dtype)
+        raise ConfigError(
+            f"a cache of {num_pages * page_size} tokens needs {num_bytes / 2**30:.1f} GiB, which cannot be allocated",
+            place="num_pages",
+            hint="Use fewer pages or a smaller dtype",
+        ) from error
+    return KvPool(storage, page_size)

@@ -1,0 +1,153 @@
+"""Every message that crosses a process border, one struct each, msgpack only.
+
+Owns the wire types between client, gateway, engine and compile worker, and the two codec functions. Knows nothing of sockets, tokens'
+meaning or models. Names of branches and requests are chosen by the client, so everything pipelines without waiting for a reply.
+
+    client --OpenBranch/Append/Generate/Score/Fork/CloseBranch/Abort/...--> gateway --Submit/Cancel/LoadProgram--> engine
+    client <--Delta/Finished/Failed/...------------------------------------ gateway <--Progress/Done/EngineFailed-- engine
+                                                                            gateway --CompileJob--> worker --Compiled/Refused--> gateway
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .client import (
+    Abort,
+    Append,
+    ClientMessage,
+    CloseBranch,
+    Delta,
+    Failed,
+    Finished,
+    FlushCache,
+    Flushed,
+    Fork,
+    GatewayMessage,
+    Generate,
+    Hello,
+    OpenBranch,
+    Output,
+    Ready,
+    Score,
+    Scored,
+    StatsReply,
+    StatsRequest,
+    Tokenize,
+    Tokenized,
+)
+from .compile import (
+    Compiled,
+    CompileJob,
+    Refused,
+    WorkerMessage,
+)
+from .engine import (
+    Cancel,
+    Done,
+    EngineFailed,
+    EngineInbound,
+    EngineOutbound,
+    EngineQuery,
+    EngineReady,
+    EngineReply,
+    LoadProgram,
+    NeedProgram,
+    Progress,
+    Sample,
+    Submit,
+)
+from .segments import (
+    Chat,
+    Ids,
+    RoleBegin,
+    RoleEnd,
+    Segment,
+    Text,
+)
+from .values import (
+    Hints,
+    SamplingParams,
+    TokenLogprob,
+    Usage,
+    WireError,
+)
+
+__all__ = [
+    "Abort",
+    "Append",
+    "Cancel",
+    "Chat",
+    "ClientMessage",
+    "CloseBranch",
+    "CompileJob",
+    "Compiled",
+    "Delta",
+    "Done",
+    "EngineFailed",
+    "EngineInbound",
+    "EngineOutbound",
+    "EngineQuery",
+    "EngineReady",
+    "EngineReply",
+    "Failed",
+    "Finished",
+    "FlushCache",
+    "Flushed",
+    "Fork",
+    "GatewayMessage",
+    "Generate",
+    "Hello",
+    "Hints",
+    "Ids",
+    "LoadProgram",
+    "NeedProgram",
+    "OpenBranch",
+    "Output",
+    "Progress",
+    "Ready",
+    "Refused",
+    "RoleBegin",
+    "RoleEnd",
+    "Sample",
+    "SamplingParams",
+    "Score",
+    "Scored",
+    "Segment",
+    "StatsReply",
+    "StatsRequest",
+    "Submit",
+    "Text",
+    "TokenLogprob",
+    "Tokenize",
+    "Tokenized",
+    "Usage",
+    "WireError",
+    "WorkerMessage",
+    "client_decoder",
+    "compile_job_decoder",
+    "encode",
+    "engine_inbound_decoder",
+    "engine_outbound_decoder",
+    "gateway_decoder",
+    "worker_decoder",
+]
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode(message: msgspec.Struct) -> bytes:
+    """msgpack bytes of one message."""
+    return _encoder.encode(message)
+
+
+client_decoder: msgspec.msgpack.Decoder[ClientMessage] = msgspec.msgpack.Decoder(ClientMessage)
+gateway_decoder: msgspec.msgpack.Decoder[GatewayMessage] = msgspec.msgpack.Decoder(GatewayMessage)
+engine_inbound_decoder: msgspec.msgpack.Decoder[EngineInbound] = msgspec.msgpack.Decoder(
+    EngineInbound
+)
+engine_outbound_decoder: msgspec.msgpack.Decoder[EngineOutbound] = msgspec.msgpack.Decoder(
+    EngineOutbound
+)
+compile_job_decoder: msgspec.msgpack.Decoder[CompileJob] = msgspec.msgpack.Decoder(CompileJob)
+worker_decoder: msgspec.msgpack.Decoder[WorkerMessage] = msgspec.msgpack.Decoder(WorkerMessage)

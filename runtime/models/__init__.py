@@ -1,0 +1,1 @@
+"""Model families: from files on disk to `kernels.ops.DecoderWeights`."""

@@ -1,0 +1,160 @@
+"""Sampling arguments of a step as arrays. Owns one table row per running slot, written once when a request gets the slot.
+
+A step gathers its rows by slot index, vectorised over the batch; only the sparse parts (penalty counts, biases) are joined
+per request, as slices. Knows nothing of how noise is drawn or tokens are chosen: `plan.SamplingBatch` says what each means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .plan import F32, I32, U32, SamplingBatch
+from .request import Request
+
+_FLOAT_ARGUMENTS = (  # rows of the float table
+    "temperature", "top_p", "min_p", "typical_p", "repetition_penalty", "frequency_penalty", "presence_penalty",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """One token to sample: from logits row `row` of the plan, for `request`, as sample `choice`."""
+
+    request: Request
+    choice: int
+    row: int  # index into the plan's logit_rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Bias:
+    token_ids: I32
+    values: F32
+
+
+class Bans:
+    """Which ids a request may not sample now, in two forms. Same for all requests but the stop token ids."""
+
+    def __init__(self, vocab_size: int, eos_token_ids: Sequence[int]) -> None:
+        self._num_words = (vocab_size + 31) // 32
+        self._eos = tuple(eos_token_ids)
+
+    def token_ids(self, request: Request) -> tuple[int, ...]:
+        """EOS and stop ids before min_tokens, EOS always under ignore_eos."""
+        sampling = request.sampling
+        if request.num_output < sampling.min_tokens:
+            return (*self._eos, *sampling.stop_token_ids)
+        return self._eos if sampling.ignore_eos else ()
+
+    def mask(self, request: Request) -> U32 | None:
+        """The same as bits [W], None when nothing is banned."""
+        token_ids = self.token_ids(request)
+        if not token_ids:
+            return None
+        bits = np.zeros(self._num_words, dtype=np.uint32)
+        for token_id in token_ids:
+            bits[token_id >> 5] |= np.uint32(1 << (token_id & 31))
+        return bits
+
+
+class SamplingTable:
+    """Arguments by slot, and the batch of a step."""
+
+    def __init__(self, num_slots: int, bans: Bans) -> None:
+        self._bans = bans
+        self._owners = [-1] * num_slots  # key of the request whose arguments stand in the slot
+        self._floats: F32 = np.zeros((len(_FLOAT_ARGUMENTS), num_slots), dtype=np.float32)
+        self._top_k: I32 = np.zeros(num_slots, dtype=np.int32)
+        self._num_logprobs: I32 = np.full(num_slots, -1, dtype=np.int32)
+        self._seeds = np.zeros(num_slots, dtype=np.uint64)
+        self._user_bias: list[_Bias | None] = [None] * num_slots
+
+    def build(self, rows: Sequence[SampleRow]) -> SamplingBatch:
+        """The SamplingBatch of `rows`, in their order."""
+        slots = np.empty(len(rows), dtype=np.int64)
+        positions: I32 = np.empty(len(rows), dtype=np.int32)
+        choices: I32 = np.empty(len(rows), dtype=np.int32)
+        logit_rows: I32 = np.empty(len(rows), dtype=np.int32)
+        for k, row in enumerate(rows):
+            request = row.request
+            if self._owners[request.slot] != request.key:
+                self._load(request)
+            slots[k], positions[k], choices[k], logit_rows[k] = (
+                request.slot,
+                request.num_tokens,
+                row.choice,
+                row.row,
+            )
+        floats = self._floats[:, slots]
+        counted = [(k, row.request.counts) for k, row in enumerate(rows)]
+        counts = [(k, table) for k, table in counted if table is not None]
+        biases = self._biases(rows)
+        return SamplingBatch(
+            rows=logit_rows,
+            temperature=floats[0],
+            top_k=self._top_k[slots],
+            top_p=floats[1],
+            min_p=floats[2],
+            typical_p=floats[3],
+            seeds=self._seeds[slots],
+            positions=positions,
+            choice_index=choices,
+            repetition_penalty=floats[4],
+            frequency_penalty=floats[5],
+            presence_penalty=floats[6],
+            count_rows=_row_numbers([(k, table.token_ids.size) for k, table in counts]),
+            count_token_ids=_concatenate([table.token_ids for _, table in counts]),
+            count_output=_concatenate([table.in_output for _, table in counts]),
+            count_prompt=_concatenate([table.in_prompt for _, table in counts]),
+            bias_rows=_row_numbers([(k, bias.token_ids.size) for k, bias in biases]),
+            bias_token_ids=_concatenate([bias.token_ids for _, bias in biases]),
+            bias_values=np.concatenate(
+                [np.empty(0, dtype=np.float32), *(bias.values for _, bias in biases)]
+            ),
+            num_logprobs=self._num_logprobs[slots],
+            mask_rows=np.array(
+                [k for k, row in enumerate(rows) if row.request.constraint is not None],
+                dtype=np.int32,
+            ),
+        )
+
+    def _load(self, request: Request) -> None:
+        sampling, slot = request.sampling, request.slot
+        self._floats[:, slot] = [getattr(sampling, name) for name in _FLOAT_ARGUMENTS]
+        self._top_k[slot] = sampling.top_k
+        self._num_logprobs[slot] = -1 if sampling.logprobs is None else sampling.logprobs
+        self._seeds[slot] = request.submission.seed
+        self._user_bias[slot] = None
+        if sampling.logit_bias:
+            self._user_bias[slot] = _Bias(
+                np.fromiter(sampling.logit_bias.keys(), dtype=np.int32),
+                np.fromiter(sampling.logit_bias.values(), dtype=np.float32),
+            )
+        self._owners[slot] = request.key
+
+    def _biases(self, rows: Sequence[SampleRow]) -> list[tuple[int, _Bias]]:
+        parts: list[tuple[int, _Bias]] = []
+        for k, row in enumerate(rows):
+            user = self._user_bias[row.request.slot]
+            if user is not None:
+                parts.append((k, user))
+            if row.request.constraint is not None:
+                continue  # bans go to the mask there, where a complete sentence can beat them
+            banned = self._bans.token_ids(row.request)
+            if banned:
+                ids: I32 = np.unique(np.array(banned, dtype=np.int32))
+                parts.append((k, _Bias(ids, np.full(ids.size, -np.inf, dtype=np.float32))))
+        return parts
+
+
+def _row_numbers(sizes: Sequence[tuple[int, int]]) -> I32:
+    return np.repeat(
+        np.array([k for k, _ in sizes], dtype=np.int32),
+        np.array([size for _, size in sizes], dtype=np.int64),
+    )
+
+
+def _concatenate(arrays: Sequence[I32]) -> I32:
+    return np.concatenate([np.empty(0, dtype=np.int32), *arrays])

@@ -1,0 +1,427 @@
+"""PrefixCache by example: the cases of real caches that went wrong, the order of eviction, and the price of each call."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from cache_driver import CacheDriver
+from radixlm.errors import ConfigError, InvariantError
+from radixlm.radix_cache.cache import PrefixCache
+
+
+def insert(cache: PrefixCache, token_ids: list[int], namespace: str = "") -> int:
+    """Let one sequence come, compute everything and go. Returns the tokens that were cached already."""
+    lease = cache.open(token_ids, namespace)
+    assert cache.extend(lease, len(token_ids))
+    cache.release(lease, token_ids, len(token_ids))
+    cache.check()
+    return lease.num_cached
+
+
+def num_tree_tokens(cache: PrefixCache) -> int:
+    return sum(node.num_tokens for node in cache._tree.walk())
+
+
+@pytest.mark.parametrize("page_size", [1, 4, 16, 64])
+def test_a_prompt_equal_to_a_cached_sequence_leaves_one_token_to_compute(page_size: int) -> None:
+    cache = PrefixCache(64, page_size)
+    prompt = list(range(100, 137))
+    insert(cache, [*prompt, 1, 2, 3, 4, 5])
+    assert cache.open(prompt, max_match=len(prompt) - 1).num_cached == 36
+    longer = [*prompt, 1, 2]
+    assert cache.open(longer, max_match=len(longer) - 1).num_cached == 38
+    cache.check()
+
+
+@pytest.mark.parametrize("page_size", [1, 4, 16])
+def test_a_sequence_that_inserts_what_another_inserted_meanwhile_moves_to_its_pages(
+    page_size: int,
+) -> None:
+    driver = CacheDriver(128 // page_size * 2 + 40, page_size)
+    prompt = [i % 7 for i in range(128)]
+    first, second = driver.open(prompt, "", 127), driver.open(prompt, "", 127)
+    for sequence in (first, second):
+        assert driver.compute(sequence, 128)
+    driver.commit(first)
+    driver.commit(second)
+    num_whole = 128 // page_size
+    assert first.lease.page_ids[:num_whole] == second.lease.page_ids[:num_whole]
+    assert driver.cache.stats.num_duplicate_pages == num_whole
+    for _ in range(20):
+        second.token_ids.append(3)
+        assert driver.compute(second, 1)
+        driver.commit(second)
+        driver.check()
+    driver.release(first)
+    other = driver.open([9] * 24, "", 23)  # recycles the pages that were freed
+    assert driver.compute(other, 24)
+    driver.check()
+    assert all(driver.cache._pool.num_holders(page) for page in second.lease.page_ids)
+    driver.release(second)
+    driver.release(other)
+    driver.check()
+
+
+@pytest.mark.parametrize("page_size", [1, 16])
+def test_single_requests_leave_the_pool_balanced(page_size: int) -> None:
+    driver = CacheDriver(256, page_size)
+    rng = random.Random(6)
+    lengths = [200] + [rng.randint(1, 64) for _ in range(50)]
+    for length in lengths:
+        sequence = driver.open([rng.randint(0, 9) for _ in range(5)], "", 4)
+        assert driver.compute(sequence, 5)
+        driver.commit(sequence)
+        for _ in range(length):
+            sequence.token_ids.append(rng.randint(0, 9))
+            assert driver.compute(sequence, 1)
+            driver.commit(sequence)
+        driver.release(sequence)
+        driver.check()
+        assert driver.cache.num_locked == 0
+    assert driver.cache.flush()
+    assert driver.cache.num_free == driver.cache.num_pages
+
+
+def test_flush_is_refused_while_a_lease_is_open() -> None:
+    cache = PrefixCache(16, 4)
+    lease = cache.open([1, 2, 3, 4, 5])
+    assert cache.extend(lease, 5)
+    cache.commit(lease, [1, 2, 3, 4, 5], 5)
+    assert not cache.flush()
+    assert cache.num_leases == 1
+    assert cache.match_length([1, 2, 3, 4, 5]) == 5
+    cache.release(lease, [1, 2, 3, 4, 5], 5)
+    assert cache.flush()
+    assert cache.num_free == cache.num_pages
+    cache.check()
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 4, 8])
+def test_a_lock_covers_the_matched_node_itself(page_size: int) -> None:
+    cache = PrefixCache(16, page_size)
+    tokens = list(range(1, 9))
+    insert(cache, tokens)
+    lease = cache.open(tokens)
+    assert cache.evict(8) == 0
+    assert cache.match_length(tokens) == 8
+    cache.release(lease, tokens, 8)
+    assert cache.evict(8) == 8 // page_size
+    assert cache.num_free == 16
+
+
+@pytest.mark.parametrize("page_size", [1, 4, 16])
+def test_locked_and_evictable_pages_always_add_up_to_the_tree(page_size: int) -> None:
+    rng = random.Random(11)
+    driver = CacheDriver(24, page_size)
+    for _ in range(2000):
+        operation = rng.randrange(5)
+        tokens = [rng.randrange(3) for _ in range(rng.randint(0, 3 * page_size))]
+        if operation == 0 and len(driver.running) < 6:
+            driver.open(tokens, "", rng.choice([None, len(tokens) - 1]))
+        elif operation in (1, 2) and driver.running:
+            sequence = rng.choice(driver.running)
+            sequence.token_ids += tokens[:3]
+            if driver.compute(sequence, rng.randint(0, 5)):
+                driver.commit(sequence)
+        elif operation == 3 and driver.running:
+            driver.release(rng.choice(driver.running), publish=rng.random() < 0.8)
+        else:
+            driver.cache.evict(rng.randint(0, 3))
+        driver.check()
+        nodes = list(driver.cache._tree.walk())
+        in_tree = sum(len(node.pages) for node in nodes)
+        locked = sum(len(node.pages) for node in nodes if node.num_locks)
+        assert driver.cache.num_evictable + locked == in_tree
+        if page_size == 1:
+            assert in_tree == num_tree_tokens(driver.cache)
+
+
+def test_queries_shorter_than_a_page_and_diverging_inside_one_hit_to_the_token() -> None:
+    cache = PrefixCache(16, 4)
+    insert(cache, [1, 2, 3, 4, 5, 6, 7, 8])
+    assert cache.match_length([1, 2, 3]) == 3
+    assert cache.match_length([1, 2, 3, 4, 5, 9, 9, 9]) == 5
+    assert cache.match_length([]) == 0
+    used = cache.num_evictable
+    assert insert(cache, [1, 2, 3]) == 3
+    assert cache.num_evictable == used
+    lease = cache.open([1, 2, 3, 4, 5, 9, 9, 9])
+    assert lease.num_cached == 5
+    assert [copy.num_tokens for copy in lease.page_copies] == [1]
+    assert lease.page_copies[0].source != lease.page_copies[0].destination
+    assert all(node.num_tokens for node in cache._tree.walk())
+    cache.check()
+
+
+def test_namespaces_share_nothing_and_vanish_when_empty() -> None:
+    cache = PrefixCache(16, 4)
+    insert(cache, [1, 2, 3, 4, 5], "a")
+    assert cache.match_length([1, 2, 3, 4, 5], "b") == 0
+    assert insert(cache, [1, 2, 3, 4, 5], "b") == 0
+    assert insert(cache, [1, 2, 3, 4, 5], "a") == 5
+    cache.flush()
+    assert not cache._tree.roots
+    lease = cache.open([7], "c")
+    cache.release(lease, [7], 0)
+    assert not cache._tree.roots
+    cache.check()
+
+
+def test_the_least_recently_used_end_goes_first_also_when_a_parent_becomes_a_leaf() -> None:
+    cache = PrefixCache(16, 2)
+    insert(cache, [1, 1, 2, 2])  # parent [1 1], child [2 2]
+    insert(cache, [1, 1, 3, 3])  # parent used again, child [3 3]
+    insert(cache, [8, 8])
+    insert(cache, [1, 1, 2, 2])  # child [2 2] is now newer than [8 8]; the parent newest of all
+    order = []
+    for _ in range(4):
+        known = {
+            name: cache.match_length(ids) == len(ids)
+            for name, ids in {
+                "22": [1, 1, 2, 2],
+                "33": [1, 1, 3, 3],
+                "8": [8, 8],
+                "1": [1, 1],
+            }.items()
+        }
+        assert cache.evict(1) == 1
+        order += [
+            name
+            for name, ids in {
+                "22": [1, 1, 2, 2],
+                "33": [1, 1, 3, 3],
+                "8": [8, 8],
+                "1": [1, 1],
+            }.items()
+            if known[name] and cache.match_length(ids) < len(ids)
+        ]
+    assert order == ["33", "8", "22", "1"]
+
+
+def test_looking_is_not_using() -> None:
+    cache = PrefixCache(8, 2)
+    insert(cache, [1, 1])
+    insert(cache, [2, 2])
+    for _ in range(5):
+        cache.match_length([1, 1])
+    cache.evict(1)
+    assert cache.match_length([1, 1]) == 0
+    assert cache.match_length([2, 2]) == 2
+
+
+def test_eviction_takes_only_as_many_pages_as_asked_from_the_end() -> None:
+    cache = PrefixCache(16, 2)
+    insert(cache, list(range(20)))
+    assert cache.evict(3) == 3
+    assert cache.match_length(list(range(20))) == 14
+    cache.check()
+
+
+def test_a_shorter_page_is_superseded_by_a_longer_one_when_it_is_unlocked() -> None:
+    cache = PrefixCache(16, 4)
+    first = cache.open([1, 2])
+    assert cache.extend(first, 2)
+    cache.commit(first, [1, 2], 2)
+    insert(cache, [1, 2, 3])
+    assert num_tree_tokens(cache) == 5  # the first lease still writes to its page
+    cache.release(first, [1, 2], 2)
+    assert num_tree_tokens(cache) == 3
+    cache.check()
+    insert(cache, [1, 2, 3, 4, 5])
+    assert num_tree_tokens(cache) == 5
+    assert cache.num_evictable == 2
+    cache.check()
+
+
+def test_a_copy_that_the_pool_has_no_room_for_falls_back_to_whole_pages() -> None:
+    cache = PrefixCache(3, 4)
+    insert(cache, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    lease = cache.open([1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0], max_match=11)
+    assert lease.num_cached == 4  # a copy would need its source and two more pages: four in all
+    assert not lease.page_copies
+    assert cache.extend(lease, 12)
+    cache.check()
+    short = PrefixCache(4, 4)
+    insert(short, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    lease = short.open([1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0], max_match=11)
+    assert lease.num_cached == 6
+    assert short.extend(lease, 12)
+    short.check()
+
+
+def test_a_lease_released_before_its_copy_ran_publishes_nothing_of_the_copied_page() -> None:
+    driver = CacheDriver(16, 4)
+    first = driver.open([1, 2, 3, 4, 5, 6])
+    assert driver.compute(first, 6)
+    driver.release(first)
+    second = driver.open([1, 2, 3, 4, 5, 9, 9], "", 6)
+    assert second.lease.page_copies
+    driver.release(second)
+    driver.check()
+    assert driver.cache.match_length([1, 2, 3, 4, 5, 9]) == 5
+
+
+def test_the_source_of_a_copy_survives_its_writer_until_the_copy_ran() -> None:
+    driver = CacheDriver(4, 4)
+    writer = driver.open([1, 2])
+    assert driver.compute(writer, 2)
+    driver.commit(writer)
+    reader = driver.open([1, 2, 7, 7], "", 3)
+    source = reader.lease.page_copies[0].source
+    # The writer's page becomes a page the tree has already, so its own would be free, but for the reader.
+    other = driver.open([1, 2, 3, 4], "", 0)
+    assert driver.compute(other, 4)
+    driver.commit(other)
+    writer.token_ids += [3, 4]
+    assert driver.compute(writer, 2)
+    driver.commit(writer)
+    driver.check()
+    driver.release(writer)
+    driver.check()
+    assert driver.cache._pool.num_holders(source) == 1
+    driver.copies_done(reader)
+    driver.check()
+    assert driver.cache._pool.num_holders(source) == 0
+
+
+def test_misuse_is_an_invariant_error_and_bad_sizes_are_config_errors() -> None:
+    cache = PrefixCache(4, 4)
+    lease = cache.open([1, 2, 3])
+    with pytest.raises(InvariantError, match="3 tokens committed"):
+        cache.commit(lease, [1, 2, 3], 3)
+    assert cache.extend(lease, 3)
+    cache.commit(lease, [1, 2, 3], 3)
+    with pytest.raises(InvariantError, match="now only 2"):
+        cache.commit(lease, [1, 2, 3], 2)
+    cache.release(lease, [1, 2, 3], 3)
+    with pytest.raises(InvariantError, match="after its release"):
+        cache.release(lease, [1, 2, 3], 3)
+    with pytest.raises(ConfigError):
+        PrefixCache(0, 4)
+    with pytest.raises(ConfigError) as caught:
+        PrefixCache(4, 0)
+    assert caught.value.place == "page_size"
+
+
+def test_extend_that_cannot_succeed_changes_nothing() -> None:
+    cache = PrefixCache(4, 4)
+    insert(cache, [1] * 8)
+    lease = cache.open([2] * 20)
+    assert not cache.extend(lease, 20)
+    assert cache.match_length([1] * 8) == 8
+    assert lease.page_ids == []
+    assert cache.extend(lease, 16)
+    cache.check()
+
+
+def test_check_finds_damage() -> None:
+    def damaged() -> PrefixCache:
+        cache = PrefixCache(8, 4)
+        insert(cache, [1, 2, 3, 4, 5])
+        insert(cache, [1, 2, 3, 4, 9])
+        cache.check()
+        return cache
+
+    cache = damaged()
+    cache._pool._free.append(cache._pool._free[0])
+    with pytest.raises(InvariantError):
+        cache.check()
+    cache = damaged()
+    next(cache._tree.walk()).num_locks += 1
+    with pytest.raises(InvariantError):
+        cache.check()
+    cache = damaged()
+    cache._queue.num_evictable -= 1
+    with pytest.raises(InvariantError):
+        cache.check()
+    cache = damaged()
+    next(cache._tree.walk()).pages[0] = 7
+    with pytest.raises(InvariantError):
+        cache.check()
+    cache.reset()
+    cache.check()
+    assert cache.num_free == 8
+
+
+def test_statistics_count_tokens_hits_and_evictions() -> None:
+    cache = PrefixCache(8, 4)
+    insert(cache, [1, 2, 3, 4, 5])
+    insert(cache, [1, 2, 3, 4, 6])
+    cache.flush()
+    stats = cache.stats.as_dict()
+    assert (stats["num_lookups"], stats["num_hits"]) == (2, 1)
+    assert (stats["num_lookup_tokens"], stats["num_hit_tokens"]) == (10, 4)
+    assert stats["num_evicted_pages"] == 3
+    assert cache.stats.hit_rate == pytest.approx(0.4)
+
+
+# -- the price, counted in executed lines, not in seconds -----------------------------------------------------------
+
+
+def test_a_decode_step_costs_the_same_at_any_length(count_lines) -> None:
+    cache = PrefixCache(4096, 16)
+    tokens = np.zeros(60_000, dtype=np.int32)
+    lease = cache.open(tokens[:1])
+    costs: list[int] = []
+    length = 0
+    for target in (1_000, 10_000, 50_000):
+        assert cache.extend(lease, target)
+        cache.commit(lease, tokens, target)
+        length = target
+
+        def decode_64_steps(start: int = length) -> None:
+            for step in range(1, 65):
+                assert cache.extend(lease, start + step)
+                cache.commit(lease, tokens, start + step)
+
+        costs.append(count_lines(decode_64_steps))
+    assert max(costs) <= 1.1 * min(costs)
+    assert max(costs) <= 64 * 80
+    assert sum(1 for _ in cache._tree.walk()) <= 2  # one long node, one tail
+
+
+def test_eviction_costs_per_page_and_not_per_leaf(count_lines) -> None:
+    costs: list[int] = []
+    for num_leaves in (200, 2_000):
+        cache = PrefixCache(num_leaves + 8, 1)
+        for token_id in range(num_leaves):
+            insert_quietly(cache, [token_id])
+        costs.append(count_lines(lambda cache=cache: [cache.evict(1) for _ in range(100)]))
+    assert costs[1] <= 1.2 * costs[0]
+
+
+def test_opening_costs_by_depth_and_not_by_fan_out(count_lines) -> None:
+    costs: list[int] = []
+    for num_leaves in (50, 5_000):
+        cache = PrefixCache(num_leaves + 8, 2)
+        for token_id in range(num_leaves):
+            insert_quietly(cache, [token_id, 1])
+        costs.append(count_lines(lambda cache=cache: cache.open([7, 1])))
+    assert costs[1] <= 1.2 * costs[0]
+
+
+def test_the_heap_stays_small_when_one_leaf_is_used_again_and_again() -> None:
+    cache = PrefixCache(8, 2)
+    insert(cache, [1, 1])
+    for _ in range(2_000):
+        insert_quietly(cache, [1, 1])
+    assert cache._queue.num_entries < 200
+    cache.check()
+
+
+def test_a_long_chain_of_splits_needs_no_recursion() -> None:
+    cache = PrefixCache(6_000, 1)
+    tokens = list(range(3_000))
+    insert_quietly(cache, tokens)
+    for length in range(2_999, 0, -1):
+        cache.open(tokens[:length])
+    assert sum(1 for _ in cache._tree.walk()) == 3_000
+    cache.check()
+
+
+def insert_quietly(cache: PrefixCache, token_ids: list[int]) -> None:
+    lease = cache.open(token_ids)
+    assert cache.extend(lease, len(token_ids))
+    cache.release(lease, token_ids, len(token_ids))

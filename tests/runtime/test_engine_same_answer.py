@@ -1,0 +1,96 @@
+"""The same-answer line of the exactness contract, as a property over random schedules: batch, chunks, budgets, pool sizes that
+force evictions and preemptions, prompts that extend earlier outputs, aborts of others, seeds, n. And: nothing leaks."""
+
+from __future__ import annotations
+
+import random
+
+from engine_driver import Driver, alone
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from radixlm.runtime import messages as m
+from radixlm.runtime.scheduler_limits import SchedulerLimits
+
+OPTIONS = (b'{"name":"ab"}', b'{"name":"abc"}', b'{"name_":12}', b"true", "家家".encode())
+
+limits = st.builds(
+    SchedulerLimits,
+    max_tokens_per_step=st.integers(6, 40),
+    max_running=st.sampled_from([1, 2, 4, 6]),
+    max_prefill_tokens_beside_decode=st.integers(1, 16),
+    aging_tokens_per_step=st.sampled_from([0.5, 8.0]),
+    max_candidates_per_step=st.integers(1, 8),
+    max_refreshes_per_step=st.integers(0, 3),
+    min_follow_tokens=st.integers(1, 8),
+)
+
+
+@st.composite
+def sampling_arguments(draw):
+    arguments = {
+        "max_tokens": draw(st.sampled_from([0, 1, 3, 12, 40])),
+        "temperature": draw(st.sampled_from([0.0, 1.0])),
+        "seed": draw(st.integers(0, 5)),
+        "n": draw(st.sampled_from([1, 1, 1, 2, 3])),
+        "ignore_eos": draw(st.booleans()),
+    }
+    if draw(st.booleans()):
+        arguments["logprobs"] = draw(st.integers(0, 2))
+    if draw(st.integers(0, 3)) == 0:
+        arguments["prompt_logprobs"] = 1
+        arguments["prompt_logprobs_start"] = draw(st.integers(0, 8))
+    if draw(st.integers(0, 3)) == 0:
+        arguments |= {"repetition_penalty": 1.3, "presence_penalty": 0.5, "frequency_penalty": 0.2}
+    if draw(st.integers(0, 3)) == 0:
+        arguments["jump_forward"] = False
+    return arguments
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    limits=limits,
+    page_size=st.sampled_from([1, 4, 16]),
+    pool_tokens=st.integers(80, 240),
+    seed=st.integers(0, 2**32),
+    arguments=st.lists(sampling_arguments(), min_size=3, max_size=12),
+)
+def test_tokens_do_not_depend_on_the_schedule(limits, page_size, pool_tokens, seed, arguments):
+    rng = random.Random(seed)
+    shape = {"num_pages": -(-pool_tokens // page_size), "page_size": page_size, "context_length": 200}
+    driver = Driver(**shape, limits=limits)
+    driver.load("g", *OPTIONS)
+    texts = [[rng.randrange(2, 6) for _ in range(30)] for _ in range(2)]  # few tokens: prompts share long prefixes
+    submitted = []
+    for number, sampling in enumerate(arguments):
+        base = rng.choice(texts)
+        prompt = base[: rng.randint(1, len(base))] + [rng.randrange(2, 6) for _ in range(rng.choice([0, 1, 9, 40]))]
+        options = OPTIONS if rng.random() < 0.3 else ()
+        driver.submit(str(number), prompt, program="g" if options else "", stream=rng.random() < 0.5, **sampling)
+        submitted.append((prompt, options, sampling))
+        for _ in range(rng.choice([0, 0, 0, 1, 5])):
+            driver.step()
+        for name, answer in driver.answers.items():
+            if isinstance(answer, m.Done) and answer.samples[0].token_ids and rng.random() < 0.5:
+                texts.append([*submitted[int(name)][0], *answer.samples[0].token_ids])  # a conversation goes on
+        if rng.random() < 0.2:
+            driver.cancel(str(rng.randrange(number + 1)))
+    driver.run()
+    assert set(driver.answers) == set(map(str, range(len(arguments))))
+    capacity = shape["num_pages"] * page_size
+    for number, (prompt, options, sampling) in enumerate(submitted):
+        answer = driver.answers[str(number)]
+        if isinstance(answer, m.EngineFailed) and answer.error.name == "Aborted":
+            continue
+        expected = alone(prompt, options=options, driver=shape, **sampling)
+        if isinstance(expected, m.EngineFailed):
+            assert answer.error == expected.error
+            continue
+        assert isinstance(answer, m.Done), answer
+        assert answer.prompt_logprobs == expected.prompt_logprobs
+        assert answer.usage.completion_tokens == sum(len(s.token_ids) for s in answer.samples)
+        for index, (sample, wanted) in enumerate(zip(answer.samples, expected.samples, strict=True)):
+            streamed = tuple(driver.streams.get((str(number), index), ()))
+            assert sample.token_ids[: len(streamed)] == streamed
+            if len(prompt) + len(wanted.token_ids) < capacity:  # else the pool decides where a text ends
+                assert sample == wanted
