@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .lang.primitives.text import text
     from .lang.state import State
     from .lang.testing import ScriptedBackend
+    from .lang.variable import Meta
     from .offline import Engine
 
 __version__ = "0.1.0"
@@ -57,6 +58,7 @@ __all__ = [
     "EngineDied",
     "GrammarError",
     "InvariantError",
+    "Meta",
     "ModelError",
     "OutputError",
     "Overloaded",
@@ -92,6 +94,7 @@ __all__ = [
 _HOMES = {
     "Backend": "lang.backend",
     "Engine": "offline",
+    "Meta": "lang.variable",
     "Program": "lang.function",
     "ScriptedBackend": "lang.testing",
     "State": "lang.state",

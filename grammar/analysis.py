@@ -7,8 +7,10 @@ nothing of states or tokens.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..errors import GrammarError
-from .expr import Alt, And, Chars, Expr, Grammar, Limits, Lit, Minus, Ref, Repeat, Seq
+from .expr import Alt, And, Chars, Erase, Expr, Grammar, Limits, Lit, Minus, Ref, Repeat, Seq
 
 SHARED_SIZE_MIN = 24  # a shared part larger than this is built once, as a region
 UNROLL_SIZE_MAX = (
@@ -28,7 +30,7 @@ class Analysis:
         self.recursive: set[int] = set()  # rule expressions that are called while they are open
         self._visit_all()
         self._check_products()
-        self.nullable = self._nullable()
+        self.nullable: dict[int, bool] = {}  # by identity; filled by `find_nullable`
         self._uses = self._count_uses()
         self._sizes: dict[int, int] = {}
         self._regions: set[int] = set(self.recursive)
@@ -68,7 +70,7 @@ class Analysis:
         """The direct parts of `expr`."""
         if isinstance(expr, Seq | Alt | And):
             return expr.items
-        if isinstance(expr, Repeat):
+        if isinstance(expr, Repeat | Erase):
             return (expr.item,)
         if isinstance(expr, Minus):
             return (expr.keep, expr.drop)
@@ -124,13 +126,14 @@ class Analysis:
         for expr in self.order:
             if isinstance(expr, Ref) or any(id(child) in has_ref for child in self.children(expr)):
                 has_ref.add(id(expr))
-                if isinstance(expr, And | Minus):
+                if isinstance(expr, And | Minus | Erase):
                     raise GrammarError(
                         "an intersection or difference may not contain rule calls", keyword="and"
                     )
 
-    def _nullable(self) -> dict[int, bool]:
-        known = {id(expr): False for expr in self.order}
+    def find_nullable(self, products: Mapping[int, bool]) -> None:
+        """Decide which expressions accept the empty string; `products` says it of every And, Minus and Erase."""
+        known = self.nullable = {id(expr): products.get(id(expr), False) for expr in self.order}
         is_changed = True
         while is_changed:  # parts come before wholes, so recursion alone asks for more rounds
             is_changed = False
@@ -138,7 +141,6 @@ class Analysis:
                 if not known[id(expr)] and self._is_nullable(expr, known):
                     known[id(expr)] = True
                     is_changed = bool(self.recursive)
-        return known
 
     def _is_nullable(self, expr: Expr, known: dict[int, bool]) -> bool:
         if isinstance(expr, Lit):
@@ -147,10 +149,8 @@ class Analysis:
             return expr.lo == 0 or known[id(expr.item)]
         if isinstance(expr, Alt):
             return any(known[id(item)] for item in expr.items)
-        if isinstance(expr, Seq | And):
+        if isinstance(expr, Seq):
             return all(known[id(item)] for item in expr.items)
-        if isinstance(expr, Minus):
-            return known[id(expr.keep)] and not known[id(expr.drop)]
         if isinstance(expr, Ref):
             return known[id(self.rule(expr))]
         return False
@@ -171,7 +171,7 @@ class Analysis:
     def _size(self, expr: Expr) -> int:
         if isinstance(expr, Chars):
             return 4 + len(expr.ranges) if expr.ranges and expr.ranges[-1][1] > 0x7F else 1
-        if isinstance(expr, And | Minus):
+        if isinstance(expr, And | Minus | Erase):
             return _PRODUCT_SIZE
         inner = sum(map(self._size_in_parent, self.children(expr)))
         if isinstance(expr, Repeat):

@@ -53,6 +53,7 @@ def compile_grammar(
     allowed = sum(1 << byte for byte, is_known in enumerate(alphabet) if is_known)
     analysis = Analysis(grammar, limits)
     products = build_products(analysis, allowed)
+    analysis.find_nullable({key: dfa.accepting[:1] == (True,) for key, dfa in products.items()})
     graph = Graph(limits)
     start = _outermost(graph, Lowering(analysis, graph, allowed, products).build(analysis.start))
     remove_left_recursion(graph)

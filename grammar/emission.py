@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 
@@ -146,7 +147,7 @@ def _mask_ranges(mask: int, known: dict[int, Pairs]) -> Pairs:
     """The byte set as inclusive ranges."""
     ranges = known.get(mask)
     if ranges is None:
-        ranges = []
+        ranges = cast(Pairs, [])
         rest, base = mask, 0
         while rest:
             skip = (rest & -rest).bit_length() - 1

@@ -10,6 +10,7 @@ vocabularies, JSON or regex syntax, and imports only the standard library.
     Seq(items)       one after another;  Seq(()) is the empty string        Alt(items)     any of;  Alt(()) is nothing at all
     Repeat(item, lo, hi)   lo to hi times, hi=None without end; bounds may be large, they become counters
     And(items)       what all accept     Minus(keep, drop)   what `keep` accepts and `drop` does not: both over Ref-free parts only
+    Erase(item, mask)      what `item` accepts, with the bytes of `mask` taken out of it; Ref-free too
     Ref(name)        whatever the rule `name` accepts
 
 Expressions are immutable and may share parts freely (a DAG): the compiler works on each shared object once.
@@ -85,13 +86,24 @@ class Minus:
 
 
 @dataclass(frozen=True, slots=True)
+class Erase:
+    """What `item` accepts, with all bytes of `mask` taken out: markers that only served to state a condition. Ref-free only.
+
+    Marker bytes need not be in the alphabet. Use bytes that UTF-8 never has.
+    """
+
+    item: Expr
+    mask: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ref:
     """A call of the rule `name`."""
 
     name: str
 
 
-Expr = Bytes | Lit | Chars | Seq | Alt | Repeat | And | Minus | Ref
+Expr = Bytes | Lit | Chars | Seq | Alt | Repeat | And | Minus | Erase | Ref
 
 EMPTY = Seq(())
 NEVER = Alt(())

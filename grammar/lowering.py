@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from .analysis import Analysis
 from .automaton import Graph, Loop
-from .expr import Alt, And, Bytes, Chars, Expr, Lit, Minus, Ref, Repeat, Seq
+from .expr import Alt, And, Bytes, Chars, Erase, Expr, Lit, Minus, Ref, Repeat, Seq
 from .utf8 import ByteTree, byte_tree
 
 
@@ -35,7 +35,7 @@ class _Copies:
 
 
 class Lowering:
-    """Builds one graph; `products` holds the automaton of each And and Minus, by identity."""
+    """Builds one graph; `products` holds the automaton of each And, Minus and Erase, by identity."""
 
     def __init__(
         self,
@@ -64,6 +64,7 @@ class Lowering:
             _Copies: self._copies,
             And: self._product,
             Minus: self._product,
+            Erase: self._product,
             Ref: self._ref,
         }
 
@@ -218,14 +219,14 @@ class Lowering:
             rest = _Copies(expr.item, max(expr.lo - 1, 0), None if expr.hi is None else expr.hi - 1)
             self._connect(rest, after, target)
 
-    def _product(self, expr: And | Minus, source: int, target: int) -> None:
+    def _product(self, expr: And | Minus | Erase, source: int, target: int) -> None:
         dfa = self._products[id(expr)]
         states = [self.graph.new_state() for _ in dfa.rows]
         if states:
             self.graph.states[source].empty.append(states[0])
         for state, row, is_accepting in zip(states, dfa.rows, dfa.accepting, strict=True):
             for mask, after in row:
-                self.graph.add_edge(state, mask, states[after])
+                self.graph.add_edge(state, mask & self._alphabet, states[after])
             if is_accepting:
                 self.graph.states[state].empty.append(target)
 

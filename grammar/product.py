@@ -1,4 +1,4 @@
-"""Intersection and difference of regular expressions: one deterministic automaton for each And and Minus.
+"""Intersection, difference and erasure of regular expressions: one deterministic automaton for each And, Minus and Erase.
 
 Owns the determinisation of flat graphs (byte edges and empty moves only) and their product. Only pairs that are met are built, states
 that cannot reach acceptance are cut, and `limits.product_states` bounds both operands and product. Knows nothing of regions or tokens.
@@ -15,19 +15,26 @@ import numpy as np
 from ..errors import GrammarError
 from .analysis import Analysis
 from .automaton import Graph
-from .expr import And, Expr, Minus
+from .expr import And, Erase, Expr, Minus
 from .lowering import Dfa, Lowering
 
 _DEAD = -1
 
 
 def build_products(analysis: Analysis, alphabet: int) -> dict[int, Dfa]:
-    """The automaton of every And and Minus of the grammar, by identity of the expression; inner ones first."""
+    """The automaton of every And, Minus and Erase of the grammar, by identity of the expression; inner ones first.
+
+    The automata may still hold marker bytes from outside the alphabet; whoever embeds one in a graph filters its edges.
+    """
+    for expr in analysis.order:
+        if isinstance(expr, Erase):
+            alphabet |= expr.mask
     products: dict[int, Dfa] = {}
     for expr in analysis.order:
-        if isinstance(expr, And | Minus):
-            parts = expr.items if isinstance(expr, And) else (expr.keep, expr.drop)
-            operands = _operands(parts, analysis, alphabet, products)
+        if isinstance(expr, And | Minus | Erase):
+            parts = analysis.children(expr)
+            erased = expr.mask if isinstance(expr, Erase) else 0
+            operands = _operands(parts, analysis, alphabet, products, erased)
             products[id(expr)] = _Product(
                 operands, isinstance(expr, Minus), analysis.limits.product_states
             ).dfa()
@@ -50,7 +57,11 @@ def byte_classes(masks: set[int]) -> list[int]:
 
 
 def _operands(
-    parts: tuple[Expr, ...], analysis: Analysis, alphabet: int, products: dict[int, Dfa]
+    parts: tuple[Expr, ...],
+    analysis: Analysis,
+    alphabet: int,
+    products: dict[int, Dfa],
+    erased: int,
 ) -> list[_Subsets]:
     limits = replace(analysis.limits, states=analysis.limits.product_states)
     graphs: list[tuple[Graph, int]] = []
@@ -61,10 +72,19 @@ def _operands(
         except GrammarError as error:
             raise _too_large(analysis.limits.product_states) from error
         graphs.append((graph, start))
+        if erased:
+            _erase(graph, erased)
     masks = {mask for graph, _ in graphs for state in graph.states for mask, _ in state.edges}
     classes = byte_classes(masks)
     classes_of = {mask: [i for i, group in enumerate(classes) if group & mask] for mask in masks}
     return [_Subsets(graph, start, classes, classes_of) for graph, start in graphs]
+
+
+def _erase(graph: Graph, erased: int) -> None:
+    """Turn moves over the erased bytes into empty ones."""
+    for state in graph.states:
+        state.empty += [target for mask, target in state.edges if mask & erased]
+        state.edges = [(mask & ~erased, target) for mask, target in state.edges if mask & ~erased]
 
 
 def _too_large(limit: int) -> GrammarError:

@@ -27,16 +27,20 @@ Frame = tuple[int, int, int, "Stack | None"]
 
 
 class Stack:
-    """An immutable, hash-consed set of frames. `cost`: least bytes from the end of the region above to the end of the text."""
+    """An immutable, hash-consed set of frames.
 
-    __slots__ = ("cost", "frames", "has_loops", "is_pure_loops", "uid")
+    `cost`: least bytes from the end of the region above to the end of the text; `worst_cost`: the same if only its most expensive
+    stack survives.
+    """
 
-    def __init__(self, uid: int, frames: tuple[Frame, ...], cost: int) -> None:
+    __slots__ = ("cost", "frames", "has_loops", "uid", "worst_cost")
+
+    def __init__(self, uid: int, frames: tuple[Frame, ...], cost: int, worst_cost: int) -> None:
         self.uid = uid
         self.frames = frames
         self.cost = cost
+        self.worst_cost = worst_cost
         self.has_loops = frames[0][0] <= _FIRST_LOOP
-        self.is_pure_loops = frames[-1][0] <= _FIRST_LOOP
 
 
 def loop_code(loop: int) -> int:
@@ -63,15 +67,15 @@ class FrameCosts:
         self._exits = exits
 
     def cost(self, frame: Frame) -> int:
-        """Least bytes of what `frame` still asks for, its parents included. A FAR loop counts as nothing: see `masks.py`."""
+        """Least bytes of what `frame` itself still asks for, without its parents. A FAR loop counts as nothing: see `masks.py`."""
         code, lo, _, parent = frame
         if parent is None:
             return 0
         if code >= 0:
-            return self._state_costs[code] + parent.cost
+            return self._state_costs[code]
         loop = loop_of(code)
         rounds = 0 if lo == FAR else lo
-        return rounds * self._round_costs[loop] + self._state_costs[self._exits[loop]] + parent.cost
+        return rounds * self._round_costs[loop] + self._state_costs[self._exits[loop]]
 
 
 class StackStore:
@@ -101,8 +105,17 @@ class StackStore:
         key = tuple(map(_frame_key, ordered))
         known = self._known.get(key)
         if known is None:
-            cost = min(map(self._costs.cost, ordered))
-            known = self._known[key] = Stack(self._next_uid, tuple(ordered), cost)
+            costs = list(map(self._costs.cost, ordered))
+            parents = [frame[3] for frame in ordered]
+            known = self._known[key] = Stack(
+                self._next_uid,
+                tuple(ordered),
+                min(c + (0 if p is None else p.cost) for c, p in zip(costs, parents, strict=True)),
+                max(
+                    c + (0 if p is None else p.worst_cost)
+                    for c, p in zip(costs, parents, strict=True)
+                ),
+            )
             self._next_uid += 1
         return known
 

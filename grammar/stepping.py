@@ -16,7 +16,6 @@ from ..errors import GrammarError, InvariantError
 from .program import I32, GrammarProgram
 from .stacks import (
     BOTTOM,
-    ENDLESS,
     HOLE,
     Frame,
     FrameCosts,
@@ -36,7 +35,16 @@ _MAX_STACKS = 400_000
 class MatchState:
     """All configurations after some text. `holes`: abstract stacks that an end has returned into (abstract states only)."""
 
-    __slots__ = ("abstraction", "configs", "cost", "generation", "holes", "index", "is_accepting")
+    __slots__ = (
+        "abstraction",
+        "configs",
+        "cost",
+        "generation",
+        "holes",
+        "index",
+        "is_accepting",
+        "live_bytes",
+    )
 
     def __init__(
         self,
@@ -51,6 +59,7 @@ class MatchState:
         self.cost = cost  # least bytes to a complete text
         self.index = -1
         self.generation = -1
+        self.live_bytes: tuple[int, ...] | None = None
         self.abstraction: tuple[int, MatchState, tuple[Stack, ...]] | None = None
 
 
@@ -96,6 +105,10 @@ class StateStore:
         self._known: dict[tuple[object, ...], MatchState] = {}
         self.states: list[MatchState] = []
         self.table: I32 = np.full((256, self.num_classes), UNKNOWN, dtype=np.int32)
+        self.has_holes = np.zeros(256, dtype=bool)  # per row of the table
+        self._class_bytes: list[list[int]] = [[] for _ in range(self.num_classes)]
+        for byte, byte_class in enumerate(self.class_of_byte):
+            self._class_bytes[byte_class].append(byte)
         start = self._close([(program.start, self.stacks.bottom())])
         if start is None:
             raise GrammarError("the compiled grammar is damaged: it accepts nothing")
@@ -144,26 +157,28 @@ class StateStore:
     def fill(self, index: int, byte_class: int) -> int:
         """Compute and store one entry of the table; the index of the state after, or DEAD."""
         state = self.states[index]
-        work: list[tuple[int, Stack]] = []
-        for source, stack in state.configs:
-            for target in self._targets_of(source).get(byte_class, ()):
-                work.append((target, stack))
+        work = [
+            (target, stack)
+            for source, stack in state.configs
+            for target in self._targets_of(source).get(byte_class, ())
+        ]
         after = self._close(work) if work else None
         result = DEAD if after is None else self.index(after)
         self.table[index, byte_class] = result
         return result
 
-    def live_classes(self, state: MatchState) -> list[int]:
-        """The byte classes that some configuration can take, ascending."""
-        if len(state.configs) == 1:
-            return sorted(self._targets_of(state.configs[0][0]))
-        return sorted({c for source, _ in state.configs for c in self._targets_of(source)})
+    def live_bytes(self, state: MatchState) -> tuple[int, ...]:
+        """The bytes that some configuration can take, in no particular order."""
+        if state.live_bytes is None:
+            classes = {c for source, _ in state.configs for c in self._targets_of(source)}
+            state.live_bytes = tuple(byte for c in classes for byte in self._class_bytes[c])
+        return state.live_bytes
 
     def _targets_of(self, source: int) -> dict[int, list[int]]:
         known = self._targets.get(source)
         if known is not None:
             return known
-        known = {}
+        found: dict[int, list[int]] = {}
         program = self.program
         first, last = np.searchsorted(self._edge_from, [source, source + 1]).tolist()
         for low, high, target in zip(
@@ -173,11 +188,11 @@ class StateStore:
             strict=True,
         ):
             for byte_class in self._classes_between(low, high):
-                targets = known.setdefault(byte_class, [])
+                targets = found.setdefault(byte_class, [])
                 if target not in targets:
                     targets.append(target)
-        self._targets[source] = known
-        return known
+        self._targets[source] = found
+        return found
 
     def _classes_between(self, low: int, high: int) -> list[int]:
         known = self._classes_in.get((low, high))
@@ -292,19 +307,24 @@ class StateStore:
             if len(self.states) == len(self.table):
                 fresh = np.full(self.table.shape, UNKNOWN, dtype=np.int32)
                 self.table = np.concatenate((self.table, fresh))
+                self.has_holes = np.concatenate((self.has_holes, np.zeros(len(fresh), dtype=bool)))
             state.index = len(self.states)
             state.generation = self._generation
             self.states.append(state)
+            self.has_holes[state.index] = bool(state.holes)
         return state.index
 
-    def trim(self) -> None:
-        """Forget everything if it has grown past the budget. Only between walks: indices become invalid."""
-        if len(self.states) > _MAX_STATES or len(self.stacks) > _MAX_STACKS:
-            self._generation += 1
-            self._known.clear()
-            self.states = []
-            self.table = np.full((256, self.num_classes), UNKNOWN, dtype=np.int32)
-            self.stacks.clear()
+    def trim(self) -> bool:
+        """Forget everything if it has grown past the budget; whether it did. Only between walks: indices become invalid."""
+        if len(self.states) <= _MAX_STATES and len(self.stacks) <= _MAX_STACKS:
+            return False
+        self._generation += 1
+        self._known.clear()
+        self.states = []
+        self.table = np.full((256, self.num_classes), UNKNOWN, dtype=np.int32)
+        self.has_holes = np.zeros(256, dtype=bool)
+        self.stacks.clear()
+        return True
 
     # ------------------------------------------------------------------------------------ abstraction
 

@@ -40,7 +40,7 @@ class Trie:
         self._build(padded, lengths, ids)
 
     def _build(self, padded: U8, lengths: I32, ids: I32) -> None:
-        """Level by level: a token at depth d starts a new node where it differs from its sorted neighbour within d+1 bytes."""
+        """Level by level; tokens are sorted, so those that share a node are neighbours."""
         node_bytes: list[U8] = [np.zeros(1, dtype=np.uint8)]
         parents: list[I32] = [np.zeros(1, dtype=np.int32)]
         node_of_row = np.zeros(len(ids), dtype=np.int32)
@@ -53,16 +53,14 @@ class Trie:
         for depth in range(self.max_token_bytes):
             rows = rows[lengths[rows] > depth]
             column = padded[rows, depth]
-            differs = is_new[rows]
-            differs[1:] |= column[1:] != column[:-1]
             parent = node_of_row[rows]
-            differs[1:] |= parent[1:] != parent[:-1]
+            differs = np.ones(len(rows), dtype=bool)
+            differs[1:] = (column[1:] != column[:-1]) | (parent[1:] != parent[:-1])
             nodes = next_node - 1 + np.cumsum(differs, dtype=np.int32)
             node_bytes.append(column[differs])
             parents.append(parent[differs])
             node_of_row[rows] = nodes
             next_node += int(differs.sum())
-            is_new[:] = False
         self.bytes: U8 = np.concatenate(node_bytes)
         self.num_nodes = next_node
         parent_of = np.concatenate(parents)
@@ -137,7 +135,7 @@ class Vocabulary:
         ]
         self.text_ids = [i for i, data in enumerate(self.token_bytes) if data is not None]
         texts = [data for data in self.token_bytes if data is not None]
-        spelled = set().union(*texts)
+        spelled: set[int] = set().union(*texts)
         self.alphabet = bytes(int(byte in spelled) for byte in range(256))
         self.single_bytes = {data[0] for data in texts if len(data) == 1}
         self.trie = Trie(self.text_ids, texts)

@@ -194,7 +194,8 @@ class Branch:
             futures = [backend.score(Score(variable.request, self.outbox.wire_id, choices))]
             if unconditional:
                 # The choices alone: after one end-of-text token, the neutral context a model knows.
-                alone = (Ids(backend.facts.eos_token_ids[:1]),)
+                ends = backend.facts.eos_token_ids[:1]
+                alone = (Ids(ends) if ends else Text("\n"),)
                 request = backend.new_id(variable.name)
                 message = Score(request, None, choices, alone, hints=Hints(last_use=True))
                 futures.append(backend.score(message))

@@ -124,6 +124,7 @@ class Program:
                 raise ProgramError(
                     f"{item!r:.80} is not a dict of arguments", place=f"batch[{index}]"
                 )
+            self._split(item)
 
         def calls() -> Any:
             for index, item in enumerate(batch):

@@ -177,9 +177,13 @@ class Crew:
                 return turn
 
     def _throw_into_all(self, error: BaseException) -> None:
-        for body in list(self._live):
-            while not body.dead:
+        for body, call in self._live.items():
+            try:
                 body.throw(error)
+            except BaseException:  # noqa: BLE001  it is the one we threw; the caller raises it
+                continue
+            call.run.abort(error)  # a body that caught it and waits again: nobody will continue it
+            call.run.close()
         self._live.clear()
 
 

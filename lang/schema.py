@@ -10,8 +10,10 @@ extra ones, and `typing.TypedDict` is understood on Python 3.11 too.
 
 from __future__ import annotations
 
+import inspect
 import json
 import typing
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import OutputError, ProgramError
@@ -31,10 +33,17 @@ class TypedSchema:
         from pydantic import TypeAdapter
         from pydantic.errors import PydanticUserError
 
+        if inspect.isroutine(python_type) or isinstance(python_type, dict | str):
+            kind = type(cast("object", python_type)).__name__
+            raise ProgramError(
+                f"schema= takes a Python type, not a {kind}",
+                place="schema",
+                hint="A JSON Schema goes to json_schema=",
+            )
         try:
             self._adapter: TypeAdapter[Any] = TypeAdapter(_portable(python_type))
             schema = self._adapter.json_schema()
-        except (PydanticUserError, TypeError, NameError) as error:
+        except (PydanticUserError, TypeError, NameError, AttributeError) as error:
             reason = str(error).split("\n", 1)[0]
             raise ProgramError(
                 f"{python_type!r} cannot be a schema: {reason}", place="schema"
@@ -61,9 +70,22 @@ class TypedSchema:
             raise OutputError(message, place=pointer) from error
 
 
+def typed_schema(python_type: Any) -> TypedSchema:
+    """The TypedSchema of a type; made once for a type that programs use again and again."""
+    try:
+        return _remembered(python_type)
+    except TypeError:  # not hashable: such as Annotated[int, ["metadata"]]
+        return TypedSchema(python_type)
+
+
 def to_spec(python_type: Any) -> JsonSchema:
     """The constraint for values of `python_type`."""
-    return TypedSchema(python_type).spec
+    return typed_schema(python_type).spec
+
+
+@lru_cache(maxsize=256)
+def _remembered(python_type: Any) -> TypedSchema:
+    return TypedSchema(python_type)
 
 
 def _closed(schema: Any) -> Any:
@@ -92,14 +114,15 @@ def _portable(python_type: Any) -> Any:
     if typing.is_typeddict(python_type) and type(python_type).__module__ == "typing":
         from typing_extensions import TypedDict
 
-        required = cast("frozenset[str]", python_type.__required_keys__)
-        hints = typing.get_type_hints(python_type)  # without the Required marks, order kept
-        fields = {
-            name: typing.Required[_portable(hint)]
-            if name in required
-            else typing.NotRequired[_portable(hint)]
-            for name, hint in hints.items()
-        }
+        marks = (typing.Required, typing.NotRequired)
+        fields: dict[str, Any] = {}
+        for name, hint in typing.get_type_hints(python_type, include_extras=True).items():
+            mark = typing.get_origin(hint)
+            if mark not in marks:
+                mark = marks[0] if name in python_type.__required_keys__ else marks[1]
+            else:
+                hint = typing.get_args(hint)[0]
+            fields[name] = mark[_portable(hint)]
         twin: Any = TypedDict(python_type.__name__, fields)  # pyright: ignore[reportArgumentType, reportGeneralTypeIssues]
         twin.__doc__ = python_type.__doc__
         return twin

@@ -120,7 +120,7 @@ def _with_parsed_arguments(call: Any) -> Any:
     fields = cast("dict[str, Any]", call)
     function = fields.get("function")
     if isinstance(function, dict):
-        return fields | {"function": _with_parsed_arguments(function)}
+        return fields | {"function": _with_parsed_arguments(cast("Any", function))}
     arguments = fields.get("arguments")
     if isinstance(arguments, str):
         try:
@@ -128,7 +128,7 @@ def _with_parsed_arguments(call: Any) -> Any:
         except (ValueError, RecursionError):
             return fields
         if isinstance(parsed, dict):
-            return fields | {"arguments": parsed}
+            return fields | {"arguments": cast("Any", parsed)}
     return fields
 
 

@@ -57,8 +57,11 @@ class EngineConfig:
     max_step_tokens: int = _option(
         512, "tokens computed in one step, prefill and decode together", 1
     )
+    max_prefill_beside_decode: int = _option(
+        128, "of those, for prompts while any stream runs: bounds a stream's pause", 1
+    )
     max_running: int = _option(64, "requests computed at the same time", 1)
-    seed: int = _option(0, "base of the seeds drawn for requests that bring none", 0, 2**63 - 1)
+    seed: int = _option(0, "base of the seeds of requests that bring none; 0: drawn by the system", 0, 2**63 - 1)
     # -- text and grammars
     text_memory: bool = _option(
         True, "remember text -> ids of own outputs, so that a history sent back hits to the token"
@@ -125,6 +128,12 @@ class EngineConfig:
                 )
         _one_of("dtype", self.dtype, ("float32", "bfloat16", "float16"))
         _one_of("on_engine_death", self.on_engine_death, typing.get_args(OnDeath))
+        if self.max_running > self.max_step_tokens:
+            raise ConfigError(
+                f"max_running={self.max_running} exceeds max_step_tokens={self.max_step_tokens}",
+                place="max_running",
+                hint="Every running request needs its token in each step",
+            )
         if 64 % self.page_size:
             raise ConfigError(
                 f"page_size={self.page_size} does not divide 64", place="page_size", hint="Use 16"

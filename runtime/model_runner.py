@@ -115,13 +115,17 @@ class ModelRunner:
             chunk = slice(start, start + SCORED_ROWS_PER_CHUNK)
             rows = np.arange(len(scores.rows[chunk]), dtype=np.int32)
             asked = ScoreRows(rows, scores.token_ids[chunk], scores.num_logprobs[chunk])
-            found = self._sample(self._logits(hidden, scores.rows[chunk]), _NO_SAMPLING, None, asked).scores
+            found = self._sample(
+                self._logits(hidden, scores.rows[chunk]), _NO_SAMPLING, None, asked
+            ).scores
             if found is not None:
                 parts.append(found)
         return _join(parts) if parts else None
 
     def _logits(self, hidden: Tensor, rows: np.ndarray) -> Tensor:
-        return self._model.logits(hidden.index_select(0, torch.from_numpy(rows.astype(np.int64)).to(hidden.device)))
+        return self._model.logits(
+            hidden.index_select(0, torch.from_numpy(rows.astype(np.int64)).to(hidden.device))
+        )
 
 
 def _default_sample() -> Sample:
@@ -139,7 +143,9 @@ def _step_batch(plan: BatchPlan) -> StepBatch:
         context_lens=plan.context_lens,
         page_tables=plan.page_tables,
         logit_rows=plan.logit_rows,
-        groups=tuple(PrefixGroup(group.sequences, group.num_shared_pages) for group in plan.shared_groups),
+        groups=tuple(
+            PrefixGroup(group.sequences, group.num_shared_pages) for group in plan.shared_groups
+        ),
     )
 
 
@@ -159,8 +165,12 @@ def _join(parts: list[Logprobs]) -> Logprobs:
 
 def _empty_sampling() -> SamplingBatch:
     names = SamplingBatch.__dataclass_fields__
-    floats = {"temperature", "top_p", "min_p", "typical_p", "bias_values"} | {n for n in names if n.endswith("_penalty")}
-    kinds = {name: np.float32 if name in floats else np.int32 for name in names} | {"seeds": np.uint64}
+    floats = {"temperature", "top_p", "min_p", "typical_p", "bias_values"} | {
+        n for n in names if n.endswith("_penalty")
+    }
+    kinds = {name: np.float32 if name in floats else np.int32 for name in names} | {
+        "seeds": np.uint64
+    }
     return SamplingBatch(**{name: np.zeros(0, kind) for name, kind in kinds.items()})
 
 

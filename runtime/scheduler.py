@@ -245,10 +245,12 @@ class Scheduler:
                 return
 
     def _has_room(self, budget: int) -> bool:
-        """Is there a slot, and a token of this step's budget that nobody running claims?"""
-        return bool(self._free_slots) and budget > sum(
-            num_new for _, num_new in self._shares(budget)
-        )
+        """Is there a slot, and a token of the budget that is neither the senior's half nor claimed by another?"""
+        catching = self._catching_up()
+        claimed = sum(request.num_pending for request in catching[1:])
+        if catching:
+            claimed += min(catching[0].num_pending, (budget + 1) // 2)
+        return bool(self._free_slots) and claimed < budget
 
     def _begin(self, request: Request, plan: Schedule) -> None:
         """The request holds a lease now: it runs."""
@@ -266,6 +268,9 @@ class Scheduler:
             self._admission.in_flight.lead(request)
 
     # ------------------------------------------------------------------------------------------ catching up
+
+    def _catching_up(self) -> list[Request]:
+        return [request for request in self._running if not request.is_streaming and request.num_pending]
 
     def _shares(self, budget: int) -> list[tuple[Request, int]]:
         """How the budget is dealt among the requests that are catching up: half to the senior one, shortest first."""

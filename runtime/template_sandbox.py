@@ -114,7 +114,7 @@ class _GuardEverything(visitor.NodeTransformer):
 
     def visit_For(self, node: nodes.For, *args: Any, **kwargs: Any) -> nodes.Node:
         self.generic_visit(node)
-        node.iter = _filtered(node.iter, "guard_iter")
+        node.iter = _filtered(_expression(node.iter), "guard_iter")
         return node
 
     def visit_Output(self, node: nodes.Output, *args: Any, **kwargs: Any) -> nodes.Node:

@@ -1,24 +1,27 @@
 """Text to token ids and back, for one model: plain text, chat messages, forced bytes.
 
-SKELETON: signatures are final, bodies follow.
+Owns the rules that hold for every tokenizer: plain text never yields special tokens, no character is lost in silence, and a text can be
+continued without encoding its history again. Knows nothing of files' formats (`tokenizer_gguf`, `tokenizer_hf` read them), of requests
+or of tensors. A character that no token can spell becomes U+FFFD (or "?") and is reported, or is refused with its line and column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .detokenizer import IncrementalDecoder
+from ..errors import PromptError
+from .chat_template import ChatTemplate, Piece
+from .detokenizer import IncrementalDecoder, decode_tokens
 from .model_files import ModelFiles
+from .safe_boundary import backend_pipeline, boundary_finder
+from .tokenizer_parts import TokenizerParts
 
+__all__ = ["Encoded", "Piece", "Tokenizer", "load_tokenizer"]
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of a prompt: plain text, or (special) the exact spelling of one special token."""
-
-    text: str
-    special: bool = False
+_REPLACEMENTS = ("\ufffd", "?")
+_MAX_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +33,107 @@ class Encoded:
 
 
 class Tokenizer:
-    """One model's tokenizer. Immutable; safe to share between threads."""
+    """One model's tokenizer. It does not change after it is made; threads may share it."""
 
-    vocab_size: int  # columns of the logits; token_bytes has this length
-    bos_token_id: int | None
-    add_bos: bool  # a prompt starts with bos_token_id (unless its first id is that already)
-    eos_token_ids: tuple[int, ...]
-    special_token_ids: frozenset[int]
-    token_bytes: list[bytes | None]
-    has_chat_template: bool
-    template_uses_tools: bool
+    def __init__(self, parts: TokenizerParts) -> None:
+        self._backend = parts.backend
+        self._backend.no_truncation()
+        self._backend.no_padding()
+        self._special_tokens = dict(parts.special_tokens)
+        self._special_spelling = {index: text for text, index in self._special_tokens.items()}
+        self._prefix_space = parts.prefix_space
+        self._spellable = bytes(range(256) if parts.spellable is None else sorted(parts.spellable))
+        self._characters = parts.characters
+        self._boundaries = boundary_finder(backend_pipeline(parts.backend.to_str()))
+        self._longest_token_bytes = max(
+            (len(data) for data in parts.token_bytes if data), default=0
+        )
+        self._ids_by_bytes = _ids_by_bytes(parts.token_bytes)
+        self._template = (
+            ChatTemplate(parts.chat_template, self._special_tokens, parts.template_variables)
+            if parts.chat_template
+            else None
+        )
+        self._replacement = next((text for text in _REPLACEMENTS if self._is_spellable(text)), None)
+        self.token_bytes = (
+            parts.token_bytes
+        )  # [vocab_size] what each token spells; None: special or unused
+        self.vocab_size = len(parts.token_bytes)  # columns of the logits
+        self.bos_token_id = parts.bos_token_id
+        self.add_bos = (
+            parts.add_bos and parts.bos_token_id is not None
+        )  # unless a prompt begins with it anyway
+        self.eos_token_ids = parts.eos_token_ids  # every id that ends a generation
+        self.special_token_ids = frozenset(self._special_tokens.values())
+
+    # -- text
 
     def encode(self, text: str, *, strict: bool = False) -> Encoded:
-        """Ids of plain text; never special tokens. Unspellable characters are replaced and reported; strict: PromptError(place="line:column")."""
-        raise NotImplementedError
+        """Ids of plain text; spellings of special tokens inside it are ordinary characters.
+
+        strict: raise PromptError with place "line:column" at the first character that no token spells, instead of replacing it.
+        """
+        text, replaced = self._make_spellable(text, strict)
+        return Encoded(self._encode_spellable(text, self._prefix_space), replaced)
 
     def encode_pieces(self, pieces: Sequence[Piece], *, strict: bool = False) -> Encoded:
-        """Ids of pieces; neighbouring plain pieces are tokenized as one text."""
-        raise NotImplementedError
+        """Ids of pieces in a row. Neighbouring plain pieces are tokenized as one text; special pieces are their token.
+
+        Raises PromptError for a special piece that this model does not have.
+        """
+        ids: list[int] = []
+        replaced: dict[str, None] = {}
+        for piece in _merged(pieces):
+            if piece.special:
+                ids.append(self.special_token_id(piece.text))
+                continue
+            text, lost = self._make_spellable(piece.text, strict)
+            replaced.update(dict.fromkeys(lost))
+            ids += self._encode_spellable(text, self._prefix_space and not ids)
+        return Encoded(ids, tuple(replaced))
+
+    def special_token_id(self, spelling: str) -> int:
+        """The id of a special token by its exact spelling; PromptError when there is none."""
+        if spelling not in self._special_tokens:
+            raise PromptError(f"the model has no special token {spelling!r}")
+        return self._special_tokens[spelling]
+
+    def safe_boundary(self, text: str) -> int:
+        """A character offset k, as late as is known, with encode(text[:k]) + encode(text[k:] + x) == encode(text + x) for every x."""
+        return 0 if self._prefix_space else self._boundaries.last_boundary(text)
+
+    def encode_forced(self, data: bytes) -> list[int]:
+        """Ids whose token bytes, joined, are exactly `data`.
+
+        Raises PromptError when no tokens spell it. Whole code points get the ids that their text would have.
+        """
+        try:
+            ids = self._encode_spellable(data.decode("utf-8"), False)
+        except UnicodeDecodeError:
+            ids = []
+        if b"".join(self.token_bytes[i] or b"" for i in ids) == data:
+            return ids
+        return self._longest_first(data)
+
+    def decode(self, token_ids: Iterable[int]) -> str:
+        """Text of ids: special tokens yield nothing, bytes that are not UTF-8 become U+FFFD."""
+        return decode_tokens(self.token_bytes, token_ids)
+
+    def decoder(self) -> IncrementalDecoder:
+        """A fresh decoder for one stream of ids."""
+        return IncrementalDecoder(self.token_bytes)
+
+    # -- chat
+
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether the model comes with a chat template."""
+        return self._template is not None
+
+    @property
+    def template_uses_tools(self) -> bool:
+        """Whether the chat template mentions tools at all; where not, they must be described in a message."""
+        return self._template is not None and self._template.uses_tools
 
     def render_chat(
         self,
@@ -55,34 +141,133 @@ class Tokenizer:
         tools: Sequence[Mapping[str, Any]] = (),
         add_generation_prompt: bool = True,
     ) -> list[Piece]:
-        """The conversation by the model's template."""
-        raise NotImplementedError
+        """The conversation by the model's template; special tokens only where the template writes them.
+
+        Raises PromptError: a message that is wrong (with its place), or what the template objects to.
+        """
+        return self._chat().render(messages, tools, add_generation_prompt)
 
     def role_begin(self, role: str, *, first: bool = False) -> list[Piece]:
-        """What stands before a message of `role`. first: it opens the conversation, so what the template puts there (BOS, a default system prompt) is included."""
-        raise NotImplementedError
+        """What stands before a message of `role`.
+
+        first: the message opens the conversation, so what the template puts in front of everything belongs to it (BOS; SmolLM2 and others
+        insert a default system message when the first role is not "system").
+        """
+        return self._chat().role_begin(role, first=first)
 
     def role_end(self, role: str) -> list[Piece]:
         """What stands after a message of `role`."""
-        raise NotImplementedError
+        return self._chat().role_end(role)
 
-    def safe_boundary(self, text: str) -> int:
-        """Largest known k with encode(text[:k]) + encode(text[k:] + x) == encode(text + x) for every x."""
-        raise NotImplementedError
+    def _chat(self) -> ChatTemplate:
+        if self._template is None:
+            raise PromptError(
+                "the model has no chat template, so it knows no roles or messages",
+                hint="Use plain text, or a model made for chat",
+            )
+        return self._template
 
-    def encode_forced(self, data: bytes) -> list[int]:
-        """Ids whose token bytes joined are exactly `data` (whole code points)."""
-        raise NotImplementedError
+    # -- spelling
 
-    def decode(self, token_ids: Sequence[int]) -> str:
-        """Text of ids; special tokens yield nothing, broken UTF-8 becomes U+FFFD."""
-        raise NotImplementedError
+    def _is_spellable(self, text: str) -> bool:
+        if self._characters is not None:
+            return self._characters.issuperset(text)
+        try:
+            return not text.encode("utf-8").translate(None, self._spellable)
+        except UnicodeEncodeError:
+            return False  # a lone surrogate
 
-    def decoder(self) -> IncrementalDecoder:
-        """A fresh decoder for one stream."""
-        raise NotImplementedError
+    def _make_spellable(self, text: str, strict: bool) -> tuple[str, tuple[str, ...]]:
+        if self._is_spellable(text):
+            return text, ()
+        lost = {character: None for character in text if not self._is_spellable(character)}
+        if strict or self._replacement is None:
+            raise _unspellable(text, next(iter(lost)), len(lost))
+        return text.translate({ord(character): self._replacement for character in lost}), tuple(
+            lost
+        )
+
+    # -- encoding
+
+    def _encode_spellable(self, text: str, prefix_space: bool) -> list[int]:
+        if not text:
+            return []
+        if prefix_space and not text.startswith(" "):
+            text = " " + text
+        ids: list[int] = self._backend.encode(text, add_special_tokens=False).ids
+        if self.special_token_ids.isdisjoint(ids):
+            return ids
+        return self._encode_around(text, ids)
+
+    def _encode_around(self, text: str, ids: list[int]) -> list[int]:
+        """A vocabulary can hold a special token's spelling as an ordinary word: cut such words after their first character."""
+        for index in self.special_token_ids.intersection(ids):
+            spelling = self._special_spelling[index]
+            at = text.find(spelling)
+            if at >= 0 and len(spelling) > 1:
+                return self._encode_spellable(text[: at + 1], False) + self._encode_spellable(
+                    text[at + 1 :], False
+                )
+        raise PromptError(
+            "the text cannot be encoded without special tokens", place=repr(text[:_MAX_SHOWN])
+        )
+
+    def _longest_first(self, data: bytes) -> list[int]:
+        ids: list[int] = []
+        at = 0
+        while at < len(data):
+            for size in range(min(self._longest_token_bytes, len(data) - at), 0, -1):
+                found = self._ids_by_bytes.get(data[at : at + size])
+                if found is not None:
+                    ids.append(found)
+                    at += size
+                    break
+            else:
+                raise PromptError(f"no token spells the byte 0x{data[at]:02x}", place=f"byte {at}")
+        return ids
 
 
 def load_tokenizer(files: ModelFiles) -> Tokenizer:
-    """The tokenizer of a model; ModelError when it is damaged or of an unknown kind."""
-    raise NotImplementedError
+    """The tokenizer of a model; ModelError when it is missing, damaged or of an unknown kind."""
+    if files.kind == "gguf":
+        from .gguf_file import open_gguf
+        from .tokenizer_gguf import read_gguf_tokenizer
+
+        file = open_gguf(files.path)
+        embedding = file.tensors.get("token_embd.weight")
+        return Tokenizer(
+            read_gguf_tokenizer(file.metadata, embedding.shape[0] if embedding else None)
+        )
+    from .tokenizer_hf import read_hf_tokenizer
+
+    return Tokenizer(read_hf_tokenizer(files.path))
+
+
+def _ids_by_bytes(token_bytes: Sequence[bytes | None]) -> dict[bytes, int]:
+    table: dict[bytes, int] = {}
+    for index, data in enumerate(token_bytes):
+        if data:
+            table.setdefault(data, index)
+    return table
+
+
+def _merged(pieces: Iterable[Piece]) -> list[Piece]:
+    merged: list[Piece] = []
+    for piece in pieces:
+        if merged and not piece.special and not merged[-1].special:
+            merged[-1] = Piece(merged[-1].text + piece.text)
+        elif piece.text:
+            merged.append(piece)
+    return merged
+
+
+def _unspellable(text: str, character: str, num_lost: int) -> PromptError:
+    before = text[: text.index(character)]
+    line = before.count("\n") + 1
+    column = len(before) - (before.rfind("\n") + 1) + 1
+    others = f" (and {num_lost - 1} other characters)" if num_lost > 1 else ""
+    return PromptError(
+        f"no token of the model spells the character U+{ord(character):04X}{others}",
+        place=f"{line}:{column}",
+        hint="Remove it, or let such characters be replaced",
+    )

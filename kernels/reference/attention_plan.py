@@ -91,7 +91,9 @@ class PaddedItem:
     padded_rows: Span  # [B * Q] rows of T, padding repeats the sequence's last row
     existing: Tensor | None  # int64 places of `rows` in B * Q; None when there is no padding
     keys: Span  # [B * K] slots
-    mask: Tensor | None  # [B, 1, G * Q or 1, K] 0 or -inf, G = Hq / Hk; None when every row sees every key
+    mask: (
+        Tensor | None
+    )  # [B, 1, G * Q or 1, K] 0 or -inf, G = Hq / Hk; None when every row sees every key
     batch_size: int
     first: bool
 
@@ -112,7 +114,13 @@ class PlanBuilder:
     """Splits one StepBatch. Use once: `PlanBuilder(...).build()`."""
 
     def __init__(
-        self, batch: StepBatch, page_size: int, heads_per_kv: int, dtype: torch.dtype, device: torch.device
+        self,
+        batch: StepBatch,
+        page_size: int,
+        heads_per_kv: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        skip: I64 | None = None,  # sequences that get no item
     ) -> None:
         self._batch = batch
         self._page_size = page_size
@@ -121,6 +129,8 @@ class PlanBuilder:
         self._device = device
         self._starts = batch.query_starts.astype(np.int64)
         self._num_new = np.diff(self._starts)
+        if skip is not None:
+            self._num_new[skip] = 0
         self._context = batch.context_lens.astype(np.int64)
         self._covered = np.zeros(
             len(self._context), np.int64
@@ -214,7 +224,9 @@ class PlanBuilder:
 
     def _mask(self, hidden: npt.NDArray[np.bool_]) -> Tensor:
         batch_size, width, depth = hidden.shape
-        repeats = 1 if width == 1 else self._heads_per_kv  # query heads are folded into rows, each with the same mask
+        repeats = (
+            1 if width == 1 else self._heads_per_kv
+        )  # query heads are folded into rows, each with the same mask
         mask = torch.zeros((batch_size, 1, width, depth), dtype=self._dtype)
         mask.masked_fill_(torch.from_numpy(hidden)[:, None], -torch.inf)
         return mask.repeat(1, 1, repeats, 1).to(self._device)

@@ -12,7 +12,17 @@ import torch
 from torch import Tensor
 
 from ..composed import ComposedModel
-from ..ops import I32, DecoderShape, DecoderWeights, KvPool, Linear, PreparedModel, Rope, StepBatch
+from ..ops import (
+    I32,
+    I64,
+    DecoderShape,
+    DecoderWeights,
+    KvPool,
+    Linear,
+    PreparedModel,
+    Rope,
+    StepBatch,
+)
 from . import elementwise, linear
 from .attention import Attend, attention, choose_attend
 from .attention_plan import AttentionPlan, PlanBuilder
@@ -44,17 +54,25 @@ class ReferenceOps:
         self, batch: StepBatch, shape: DecoderShape, rope: Rope, kv: KvPool
     ) -> ReferenceMeta:
         """See Ops."""
+        return self._reference_meta(batch, shape, rope, kv)
+
+    def _reference_meta(
+        self, batch: StepBatch, shape: DecoderShape, rope: Rope, kv: KvPool, skip: I64 | None = None
+    ) -> ReferenceMeta:
+        """The step's tensors; `skip`: sequences whose attention another kernel computes."""
         positions = self._tensor(batch.positions)
         all_rows = len(batch.logit_rows) == len(batch.token_ids)
+        heads_per_kv = shape.num_heads // shape.num_kv_heads
+        builder = PlanBuilder(
+            batch, kv.page_size, heads_per_kv, kv.storage.dtype, self._device, skip
+        )
         return ReferenceMeta(
             token_ids=self._tensor(batch.token_ids),
             slot_ids=self._tensor(batch.slot_ids),
             rotations=elementwise.rotations(positions, rope.inverse_frequencies, rope.scale),
             logit_rows=None if all_rows else self._tensor(batch.logit_rows),
             num_heads=shape.num_heads,
-            plan=PlanBuilder(
-                batch, kv.page_size, shape.num_heads // shape.num_kv_heads, kv.storage.dtype, self._device
-            ).build(),
+            plan=builder.build(),
         )
 
     def _tensor(self, array: np.ndarray) -> Tensor:

@@ -84,13 +84,11 @@ def gen(
         text = json_schema if isinstance(json_schema, str) else _as_json(json_schema)
         constraint = JsonSchema(text)
     elif schema is not None:
-        from ..schema import TypedSchema
+        from ..schema import typed_schema
 
-        typed = TypedSchema(schema)
+        typed = typed_schema(schema)
         constraint, decode = typed.spec, typed.decode
-    return Gen(
-        _checked_name(name), clean_options(cast("dict[str, Any]", options)), constraint, decode
-    )
+    return Gen(_checked_name(name), _own_options(max_tokens, options), constraint, decode)
 
 
 def gen_int(

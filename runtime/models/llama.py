@@ -85,7 +85,9 @@ class _Config:
 
 def load(source: WeightSource) -> DecoderWeights:
     """Read configuration, embeddings and head; layers follow when iterated. ModelError names what is missing or of a wrong shape."""
-    names, config = (_GGUF, _gguf_config(source)) if source.kind == "gguf" else (_HF, _hf_config(source))
+    names, config = (
+        (_GGUF, _gguf_config(source)) if source.kind == "gguf" else (_HF, _hf_config(source))
+    )
     shape = config.shape
     table = (shape.vocab_size, shape.hidden_size)
     embedding = read_checked(source, names.embedding, table)
@@ -129,7 +131,8 @@ class _Layer:
             attention_out=self._linear(names.attention_out, hidden, num_query, attention_bias),
             mlp_norm=self._norm(names.mlp_norm),
             gate_up=_stack(
-                self._linear(names.gate, inner, hidden, mlp_bias), self._linear(names.up, inner, hidden, mlp_bias)
+                self._linear(names.gate, inner, hidden, mlp_bias),
+                self._linear(names.up, inner, hidden, mlp_bias),
             ),
             down=self._linear(names.down, hidden, inner, mlp_bias),
         )
@@ -150,7 +153,10 @@ def _stack(*parts: Linear) -> Linear:
     weight = torch.cat([part.weight for part in parts])
     if all(part.bias is None for part in parts):
         return Linear(weight)
-    biases = [part.weight.new_zeros(len(part.weight)) if part.bias is None else part.bias for part in parts]
+    biases = [
+        part.weight.new_zeros(len(part.weight)) if part.bias is None else part.bias
+        for part in parts
+    ]
     return Linear(weight, torch.cat(biases))
 
 
@@ -167,9 +173,13 @@ def _shape(**numbers: Any) -> DecoderShape:
     shape = DecoderShape(**numbers)
     wrong = [name for name in DecoderShape.__slots__ if getattr(shape, name) <= 0]
     if wrong:
-        raise ModelError(f"the model's configuration has {wrong[0]} = {getattr(shape, wrong[0])}", place=wrong[0])
+        raise ModelError(
+            f"the model's configuration has {wrong[0]} = {getattr(shape, wrong[0])}", place=wrong[0]
+        )
     if shape.num_heads % shape.num_kv_heads:
-        raise ModelError(f"{shape.num_heads} query heads cannot share {shape.num_kv_heads} key/value heads evenly")
+        raise ModelError(
+            f"{shape.num_heads} query heads cannot share {shape.num_kv_heads} key/value heads evenly"
+        )
     if shape.head_dim % 2:
         raise ModelError(f"a head of {shape.head_dim} dimensions cannot be rotated in pairs")
     return shape
@@ -178,7 +188,11 @@ def _shape(**numbers: Any) -> DecoderShape:
 def _gguf_config(source: WeightSource) -> _Config:
     # keys are llama.* here, but a renamed architecture of the same family would bring its own prefix
     prefix = f"{source.settings['general.architecture']}."
-    settings = {key.removeprefix(prefix): value for key, value in source.settings.items() if key.startswith(prefix)}
+    settings = {
+        key.removeprefix(prefix): value
+        for key, value in source.settings.items()
+        if key.startswith(prefix)
+    }
     if settings.get("expert_count"):
         raise ModelError("mixtures of experts are not supported", place=f"{prefix}expert_count")
     embedding = source.shape_of(_GGUF.embedding)
@@ -199,8 +213,13 @@ def _gguf_config(source: WeightSource) -> _Config:
     )
     for name in ("attention.value_length", "rope.dimension_count"):
         if setting(settings, name, int, shape.head_dim) != shape.head_dim:
-            raise ModelError(f"{prefix}{name} = {settings[name]} differs from the head size {shape.head_dim}", place=name)
-    return _Config(shape, _gguf_rope(source, settings, shape), source.shape_of(_GGUF.head) is None, None, None)
+            raise ModelError(
+                f"{prefix}{name} = {settings[name]} differs from the head size {shape.head_dim}",
+                place=name,
+            )
+    return _Config(
+        shape, _gguf_rope(source, settings, shape), source.shape_of(_GGUF.head) is None, None, None
+    )
 
 
 def _gguf_rope(source: WeightSource, settings: Mapping[str, Any], shape: DecoderShape) -> Rope:
@@ -221,7 +240,11 @@ def _gguf_rope(source: WeightSource, settings: Mapping[str, Any], shape: Decoder
 
 def _hf_config(source: WeightSource) -> _Config:
     settings = source.settings
-    for name, usual in (("hidden_act", "silu"), ("sliding_window", None), ("quantization_config", None)):
+    for name, usual in (
+        ("hidden_act", "silu"),
+        ("sliding_window", None),
+        ("quantization_config", None),
+    ):
         if settings.get(name, usual) != usual:
             raise ModelError(f"{name} = {settings[name]!r} is not supported", place=name)
     hidden_size = setting(settings, "hidden_size", int)
@@ -240,7 +263,9 @@ def _hf_config(source: WeightSource) -> _Config:
     # one dictionary in newer files, a base and a scaling dictionary in older ones
     parameters = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
     if parameters.get("partial_rotary_factor", 1.0) != 1.0:
-        raise ModelError("partial rotary embeddings are not supported", place="partial_rotary_factor")
+        raise ModelError(
+            "partial rotary embeddings are not supported", place="partial_rotary_factor"
+        )
     base = setting(settings, "rope_theta", float, setting(parameters, "rope_theta", float, 10000.0))
     return _Config(
         shape=shape,

@@ -36,7 +36,8 @@ class Family:
 def families() -> list[Family]:
     """All families of the package."""
     modules = (
-        importlib.import_module(f".{module.name}", __package__) for module in pkgutil.iter_modules([str(Path(__file__).parent)])
+        importlib.import_module(f".{module.name}", __package__)
+        for module in pkgutil.iter_modules([str(Path(__file__).parent)])
     )
     return [module.FAMILY for module in modules if hasattr(module, "FAMILY")]
 
@@ -59,7 +60,13 @@ def family_of(source: WeightSource) -> Family:
         known = family.gguf_architectures if source.kind == "gguf" else family.hf_architectures
         if known.intersection(named):
             return family
-    known_names = sorted({name for family in families() for name in family.hf_architectures | family.gguf_architectures})
+    known_names = sorted(
+        {
+            name
+            for family in families()
+            for name in family.hf_architectures | family.gguf_architectures
+        }
+    )
     raise ModelError(
         f"the model's architecture {' '.join(named) or '(none named)'} is not supported",
         hint=f"Supported: {', '.join(known_names)}",

@@ -19,7 +19,9 @@ from ...kernels.ops import Rope
 from .source import setting
 
 
-def make_rope(parameters: Mapping[str, Any], head_dim: int, base: float, context_length: int) -> Rope:
+def make_rope(
+    parameters: Mapping[str, Any], head_dim: int, base: float, context_length: int
+) -> Rope:
     """The Rope of a Hugging Face style dictionary (`rope_type` or `type`, `factor`, ...). ModelError for a kind that is not known."""
     kind = parameters.get("rope_type") or parameters.get("type") or "default"
     if kind in ("default", "dynamic", "none"):
@@ -69,7 +71,9 @@ def _yarn(parameters: Mapping[str, Any], head_dim: int, base: float, context_len
     width = last - first if last != first else 0.001  # an empty ramp is a step
     ramp = ((torch.arange(head_dim // 2, dtype=torch.float32) - first) / width).clamp(0.0, 1.0)
     frequencies = _default(head_dim, base)
-    return Rope(frequencies / factor * ramp + frequencies * (1 - ramp), _yarn_scale(parameters, factor))
+    return Rope(
+        frequencies / factor * ramp + frequencies * (1 - ramp), _yarn_scale(parameters, factor)
+    )
 
 
 def _yarn_scale(parameters: Mapping[str, Any], factor: float) -> float:

@@ -39,18 +39,31 @@ def read_checked(source: WeightSource, name: str, shape: tuple[int, ...]) -> Ten
     """The tensor `name`, which must have `shape`; ModelError naming it otherwise."""
     found = source.shape_of(name)
     if found is None:
-        raise ModelError(f"the model has no tensor {name!r}", place=name, hint="The file is incomplete or of another family")
+        raise ModelError(
+            f"the model has no tensor {name!r}",
+            place=name,
+            hint="The file is incomplete or of another family",
+        )
     if found != shape:
-        raise ModelError(f"tensor {name!r} has shape {list(found)}, its configuration asks for {list(shape)}", place=name)
+        raise ModelError(
+            f"tensor {name!r} has shape {list(found)}, its configuration asks for {list(shape)}",
+            place=name,
+        )
     return source.read(name)
 
 
-def setting(settings: Mapping[str, Any], name: str, kind: type[int] | type[float], default: Any = None) -> Any:
+def setting(
+    settings: Mapping[str, Any], name: str, kind: type[int] | type[float], default: Any = None
+) -> Any:
     """The number `name` of `settings` as `kind`; ModelError when it is missing (and has no default) or no number."""
     value = settings.get(name)
     if value is None:
         value = default
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or (kind is int and value != int(value)):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or (kind is int and value != int(value))
+    ):
         problem = "lacks" if value is None else f"has {value!r} for"
         raise ModelError(f"the model's configuration {problem} {name!r}", place=name)
     return kind(value)

@@ -34,7 +34,9 @@ class SafetensorsWeights:
             try:
                 file = self._open.enter_context(safe_open(path, framework="pt"))
             except (SafetensorError, OSError) as error:
-                raise ModelError(f"{path} cannot be read: {error}", hint="Download the file again") from error
+                raise ModelError(
+                    f"{path} cannot be read: {error}", hint="Download the file again"
+                ) from error
             self._files.update(dict.fromkeys(file.keys(), file))
 
     def __enter__(self) -> SafetensorsWeights:
@@ -61,7 +63,9 @@ class SafetensorsWeights:
         stored = file.get_slice(name).get_dtype()
         if stored not in _FLOATS:
             raise ModelError(
-                f"tensor {name!r} is stored as {stored}, which cannot be read", place=name, hint="Use float weights"
+                f"tensor {name!r} is stored as {stored}, which cannot be read",
+                place=name,
+                hint="Use float weights",
             )
         return file.get_tensor(name).to(self._dtype)
 
@@ -86,5 +90,8 @@ def _shards(folder: Path) -> list[Path]:
     paths = sorted({folder / str(name) for name in names.values()})
     for path in paths:
         if path.parent != folder or not path.is_file():
-            raise ModelError(f"{index} names {path.name!r}, which is not in the folder", hint="Download the missing file")
+            raise ModelError(
+                f"{index} names {path.name!r}, which is not in the folder",
+                hint="Download the missing file",
+            )
     return paths

@@ -4,6 +4,7 @@ force evictions and preemptions, prompts that extend earlier outputs, aborts of 
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 from engine_driver import Driver, alone
 from hypothesis import given, settings
@@ -26,43 +27,35 @@ limits = st.builds(
 )
 
 
-@st.composite
-def sampling_arguments(draw):
+def random_sampling(rng: random.Random, lengths: tuple[int, ...]) -> dict:
     arguments = {
-        "max_tokens": draw(st.sampled_from([0, 1, 3, 12, 40])),
-        "temperature": draw(st.sampled_from([0.0, 1.0])),
-        "seed": draw(st.integers(0, 5)),
-        "n": draw(st.sampled_from([1, 1, 1, 2, 3])),
-        "ignore_eos": draw(st.booleans()),
+        "max_tokens": rng.choice(lengths),
+        "temperature": rng.choice([0.0, 1.0]),
+        "seed": rng.randrange(5),
+        "n": rng.choice([1, 1, 1, 2, 3]),
+        "ignore_eos": rng.random() < 0.8,
     }
-    if draw(st.booleans()):
-        arguments["logprobs"] = draw(st.integers(0, 2))
-    if draw(st.integers(0, 3)) == 0:
-        arguments["prompt_logprobs"] = 1
-        arguments["prompt_logprobs_start"] = draw(st.integers(0, 8))
-    if draw(st.integers(0, 3)) == 0:
+    if rng.random() < 0.4:
+        arguments["logprobs"] = rng.randrange(3)
+    if rng.random() < 0.2:
+        arguments |= {"prompt_logprobs": 1, "prompt_logprobs_start": rng.randrange(8)}
+    if rng.random() < 0.2:
         arguments |= {"repetition_penalty": 1.3, "presence_penalty": 0.5, "frequency_penalty": 0.2}
-    if draw(st.integers(0, 3)) == 0:
+    if rng.random() < 0.2:
         arguments["jump_forward"] = False
     return arguments
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    limits=limits,
-    page_size=st.sampled_from([1, 4, 16]),
-    pool_tokens=st.integers(80, 240),
-    seed=st.integers(0, 2**32),
-    arguments=st.lists(sampling_arguments(), min_size=3, max_size=12),
-)
-def test_tokens_do_not_depend_on_the_schedule(limits, page_size, pool_tokens, seed, arguments):
-    rng = random.Random(seed)
+def check_schedule(
+    rng: random.Random, limits: SchedulerLimits, page_size: int, pool_tokens: int, num_requests: int, lengths=(0, 1, 3, 12, 40)
+) -> Driver:
     shape = {"num_pages": -(-pool_tokens // page_size), "page_size": page_size, "context_length": 200}
     driver = Driver(**shape, limits=limits)
     driver.load("g", *OPTIONS)
     texts = [[rng.randrange(2, 6) for _ in range(30)] for _ in range(2)]  # few tokens: prompts share long prefixes
     submitted = []
-    for number, sampling in enumerate(arguments):
+    for number in range(num_requests):
+        sampling = random_sampling(rng, lengths)
         base = rng.choice(texts)
         prompt = base[: rng.randint(1, len(base))] + [rng.randrange(2, 6) for _ in range(rng.choice([0, 1, 9, 40]))]
         options = OPTIONS if rng.random() < 0.3 else ()
@@ -76,7 +69,7 @@ def test_tokens_do_not_depend_on_the_schedule(limits, page_size, pool_tokens, se
         if rng.random() < 0.2:
             driver.cancel(str(rng.randrange(number + 1)))
     driver.run()
-    assert set(driver.answers) == set(map(str, range(len(arguments))))
+    assert set(driver.answers) == set(map(str, range(num_requests)))
     capacity = shape["num_pages"] * page_size
     for number, (prompt, options, sampling) in enumerate(submitted):
         answer = driver.answers[str(number)]
@@ -94,3 +87,37 @@ def test_tokens_do_not_depend_on_the_schedule(limits, page_size, pool_tokens, se
             assert sample.token_ids[: len(streamed)] == streamed
             if len(prompt) + len(wanted.token_ids) < capacity:  # else the pool decides where a text ends
                 assert sample == wanted
+    return driver
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    limits=limits,
+    page_size=st.sampled_from([1, 4, 16]),
+    pool_tokens=st.integers(80, 240),
+    num_requests=st.integers(2, 14),
+    seed=st.integers(0, 2**32),
+)
+def test_tokens_do_not_depend_on_the_schedule(limits, page_size, pool_tokens, num_requests, seed):
+    check_schedule(random.Random(seed), limits, page_size, pool_tokens, num_requests)
+
+
+def test_tokens_do_not_depend_on_the_schedule_under_pressure():
+    totals: Counter[str] = Counter()
+    for seed in range(16):
+        rng = random.Random(seed)
+        pressure = SchedulerLimits(
+            max_tokens_per_step=rng.choice([8, 16, 40]),
+            max_running=rng.choice([3, 6]),
+            max_prefill_tokens_beside_decode=rng.choice([2, 8, 16]),
+            min_follow_tokens=1,
+        )
+        driver = check_schedule(rng, pressure, rng.choice([1, 4, 16]), rng.choice([112, 128, 160]), 12, (8, 30, 50))
+        totals.update(driver.engine.stats())
+    # Otherwise the property was not put to the test.
+    assert totals["preemptions"] > 25
+    assert totals["follows"] > 10
+    assert totals["cache_evicted_pages"] > 25
+    assert totals["cache_page_copies"] > 25
+    assert totals["forced_tokens"] > 25
+    assert totals["repairs"] == 0

@@ -21,8 +21,12 @@ VARIANTS = {
     "no grouping": {"num_key_value_heads": 4},
     "biases": {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": False},
     "explicit head size": {"head_dim": 16},
-    "linear rope": {"rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0}},
-    "dynamic rope": {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}},
+    "linear rope": {
+        "rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0}
+    },
+    "dynamic rope": {
+        "rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}
+    },
     "llama3 rope": {
         "rope_parameters": {
             "rope_type": "llama3",
@@ -89,9 +93,8 @@ def test_logits_of_a_whole_prompt_equal_transformers(variant: TinyLlama) -> None
 def test_logits_of_chunks_and_of_single_tokens_equal_transformers(variant: TinyLlama) -> None:
     trial = Trial(variant)
     prompt = trial.prompt(90)
-    sequence, found = trial.sequence(prompt), []
-    for count in (3, 33, 1, 40, 5, *[1] * 8):
-        found.append(trial.step([(sequence, count)], logits="all"))
+    sequence = trial.sequence(prompt)
+    found = [trial.step([(sequence, count)], logits="all") for count in (3, 33, 1, 40, 5, *[1] * 8)]
     np.testing.assert_allclose(np.concatenate(found), variant.logits(prompt), atol=TOLERANCE)
 
 
@@ -99,14 +102,20 @@ def test_a_step_mixes_long_chunks_short_chunks_and_decodes(plain: TinyLlama) -> 
     trial = Trial(plain, seed=3)
     prompts = [trial.prompt(length) for length in (60, 9, 17, 16, 40, 2)]
     sequences = [trial.sequence(prompt) for prompt in prompts]
-    first = [(sequence, count) for sequence, count in zip(sequences, (20, 8, 16, 15, 1, 1), strict=True)]
+    first = [
+        (sequence, count) for sequence, count in zip(sequences, (20, 8, 16, 15, 1, 1), strict=True)
+    ]
     trial.step(first, logits="none")
-    found = trial.step([(sequence, len(sequence.token_ids) - sequence.num_computed) for sequence in sequences])
+    found = trial.step(
+        [(sequence, len(sequence.token_ids) - sequence.num_computed) for sequence in sequences]
+    )
     for row, prompt in zip(found, prompts, strict=True):
         np.testing.assert_allclose(row, plain.logits(prompt)[-1], atol=TOLERANCE)
 
 
-def test_logits_of_a_gguf_file_equal_those_of_the_folder_it_was_made_from(variant: TinyLlama, tmp_path) -> None:
+def test_logits_of_a_gguf_file_equal_those_of_the_folder_it_was_made_from(
+    variant: TinyLlama, tmp_path
+) -> None:
     files = write_gguf(variant, tmp_path / "tiny.gguf")
     trial = Trial(TinyLlama(files, variant.oracle))
     prompt = trial.prompt(40)
@@ -125,15 +134,22 @@ def test_a_shared_prefix_gives_the_logits_of_separate_sequences(plain: TinyLlama
     inner = trial.sequence(prefix + inner_tail, leader.pages)
     inner.num_computed = len(prefix)
     trial.step([(inner, len(inner_tail))], logits="none")
-    prompts = [prefix + (inner_tail if index < 3 else []) + tail for index, tail in enumerate(tails)]
-    sequences = [trial.sequence(prompt, inner.pages if index < 3 else leader.pages) for index, prompt in enumerate(prompts)]
+    prompts = [
+        prefix + (inner_tail if index < 3 else []) + tail for index, tail in enumerate(tails)
+    ]
+    sequences = [
+        trial.sequence(prompt, inner.pages if index < 3 else leader.pages)
+        for index, prompt in enumerate(prompts)
+    ]
     for sequence, tail in zip(sequences, tails, strict=True):
         sequence.num_computed = len(sequence.token_ids) - len(tail)
     groups = (
         SharedGroup(np.arange(3, dtype=np.int32), 28),
         SharedGroup(np.arange(5, dtype=np.int32), 12),
     )
-    found = trial.step([(s, len(tail)) for s, tail in zip(sequences, tails, strict=True)], groups=groups)
+    found = trial.step(
+        [(s, len(tail)) for s, tail in zip(sequences, tails, strict=True)], groups=groups
+    )
     for row, prompt in zip(found, prompts, strict=True):
         np.testing.assert_allclose(row, plain.logits(prompt)[-1], atol=TOLERANCE)
 
@@ -158,24 +174,34 @@ def test_scored_rows_go_through_the_head_in_chunks_and_come_back_in_order(plain:
     def sample(logits, batch, masks, scores) -> StepResult:
         seen.append(len(logits))
         found = logits.log_softmax(-1).numpy()
-        chosen = found[scores.rows, scores.token_ids] if len(scores.rows) else np.zeros(0, np.float32)
+        chosen = (
+            found[scores.rows, scores.token_ids] if len(scores.rows) else np.zeros(0, np.float32)
+        )
         width = int(scores.num_logprobs.max(initial=0))
         top = np.argsort(-found[scores.rows], axis=1)[:, :width].astype(np.int32)
         values = np.take_along_axis(found[scores.rows], top, axis=1)
-        return StepResult(found.argmax(-1)[batch.rows].astype(np.int32), None, Logprobs(chosen, top, values))
+        return StepResult(
+            found.argmax(-1)[batch.rows].astype(np.int32), None, Logprobs(chosen, top, values)
+        )
 
     runner = ModelRunner(plain.files, num_pages=NUM_PAGES, page_size=PAGE_SIZE, sample=sample)
     length = SCORED_ROWS_PER_CHUNK + 40
     prompt = trial.prompt(length)
     alternatives = np.where(np.arange(length - 1) == 3, 2, 0).astype(np.int32)
-    scores = ScoreRows(np.arange(length - 1, dtype=np.int32), np.array(prompt[1:], np.int32), alternatives)
+    scores = ScoreRows(
+        np.arange(length - 1, dtype=np.int32), np.array(prompt[1:], np.int32), alternatives
+    )
     plan = plan_step([(trial.sequence(prompt), length)], PAGE_SIZE, logits="all", scores=scores)
-    object.__setattr__(plan, "sampling", no_sampling(np.array([length - 1, length - 1])))  # n = 2 over one row
+    object.__setattr__(
+        plan, "sampling", no_sampling(np.array([length - 1, length - 1]))
+    )  # n = 2 over one row
     result = runner.finish(runner.launch(plan), None)
     expected = plain.logits(prompt)
     logprobs = expected - np.log(np.exp(expected).sum(-1, keepdims=True))
     assert result.scores is not None
-    np.testing.assert_allclose(result.scores.chosen, logprobs[np.arange(length - 1), prompt[1:]], atol=TOLERANCE)
+    np.testing.assert_allclose(
+        result.scores.chosen, logprobs[np.arange(length - 1), prompt[1:]], atol=TOLERANCE
+    )
     assert result.scores.top_ids.shape == (length - 1, 2)
     assert (result.scores.top_ids[SCORED_ROWS_PER_CHUNK:] == -1).all()
     assert result.token_ids.tolist() == [int(expected[-1].argmax())] * 2
@@ -195,7 +221,9 @@ def test_half_precision_stays_close_to_float32(plain: TinyLlama, dtype: str) -> 
 
 def test_the_pool_holds_as_many_pages_as_the_memory_given(plain: TinyLlama) -> None:
     facts = ModelRunner(plain.files, kv_bytes=1_000_000, sample=LogitsProbe()).facts
-    assert facts.page_bytes == 2 * 2 * 16 * 2 * 12 * 4  # K and V, layers, tokens, heads, head size, bytes
+    assert (
+        facts.page_bytes == 2 * 2 * 16 * 2 * 12 * 4
+    )  # K and V, layers, tokens, heads, head size, bytes
     assert facts.num_pages == 1_000_000 // facts.page_bytes
     assert (facts.vocab_size, facts.context_length, facts.kernels) == (97, 512, "reference")
 
@@ -209,7 +237,9 @@ def test_the_pool_holds_as_many_pages_as_the_memory_given(plain: TinyLlama) -> N
         ({"num_pages": 1, "kernels": "fastest"}, "kernels"),
     ],
 )
-def test_an_option_that_cannot_be_met_is_a_config_error_naming_it(plain: TinyLlama, options, place: str) -> None:
+def test_an_option_that_cannot_be_met_is_a_config_error_naming_it(
+    plain: TinyLlama, options, place: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         ModelRunner(plain.files, sample=LogitsProbe(), **options)
     assert caught.value.place == place

@@ -77,7 +77,9 @@ def plan_step(
         positions.append(span)
         slots.append(pages[span // page_size] * page_size + span % page_size)
         sequence.num_computed += count
-    rows = {"last": starts[1:] - 1, "all": np.arange(starts[-1]), "none": np.zeros(0)}[logits].astype(np.int32)
+    rows = {"last": starts[1:] - 1, "all": np.arange(starts[-1]), "none": np.zeros(0)}[
+        logits
+    ].astype(np.int32)
     return BatchPlan(
         token_ids=np.concatenate(token_ids).astype(np.int32),
         positions=np.concatenate(positions).astype(np.int32),

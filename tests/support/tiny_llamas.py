@@ -57,7 +57,9 @@ def edit_config(folder: Path, **changes: Any) -> None:
     """Change keys of a saved config.json; None removes one."""
     path = folder / "config.json"
     settings = json.loads(path.read_text()) | changes
-    path.write_text(json.dumps({key: value for key, value in settings.items() if value is not None}))
+    path.write_text(
+        json.dumps({key: value for key, value in settings.items() if value is not None})
+    )
 
 
 def write_gguf(model: TinyLlama, path: Path, skip: str = "") -> ModelFiles:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from ....errors import GrammarError
 from ...expr import EMPTY, NEVER, Expr, alt, lit, opt, repeat, seq
 from .membership import item_conj
-from .shape import NULL, BOOLEAN, Conj, Contains, Shape, meet
-from .source import Json, value_text
+from .shape import BOOLEAN, NULL, Conj, Contains, Shape, meet
+from .source import Json, value_key, value_text
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -77,7 +77,7 @@ class ArrayWriter:
         self, rules: list[Contains], prefix: list[Conj], rest: Conj, low: int, high: int | None
     ) -> Expr:
         """Arrays by position and by how many items each rule has met so far; both stop counting where no more matters."""
-        last = max(len(prefix), low) if high is None else high
+        last = max(len(prefix), low, 1) if high is None else high
         caps = [rule.low if rule.high is None else rule.high for rule in rules]
         num_states = last + 1
         for cap in caps:
@@ -117,9 +117,6 @@ class ArrayWriter:
                     loop.append(seq(_COMMA, item))
                 else:
                     parts.append(seq(comma, item, table[position, after]))
-        if is_open and position == last and not position:
-            # no position is remembered: the first item has no comma, the others do
-            return self._unplaced(rules, what, counts, done)
         return seq(repeat(alt(*loop), 0, None), alt(*parts)) if loop else alt(*parts)
 
     def _sorts(
@@ -151,31 +148,6 @@ class ArrayWriter:
         if not what:
             return ((self._builder.normaliser.document.never, True),)
         raise GrammarError("contains of a combined schema cannot be excluded", keyword="contains")
-
-    def _unplaced(self, rules: list[Contains], what: Conj, counts: tuple[int, ...], done: bool) -> Expr:
-        """Arrays of any length: the commas come from writing the first item apart."""
-        first = [
-            seq(self._builder.call(sort), self._later(rules, what, after, {})) for after, sort in self._sorts(rules, what, counts)
-        ]
-        return alt(*((EMPTY,) if done else ()), *first)
-
-    def _later(
-        self, rules: list[Contains], what: Conj, counts: tuple[int, ...], known: dict[tuple[int, ...], Expr]
-    ) -> Expr:
-        """What may follow a first item."""
-        if counts not in known:
-            loop: list[Expr] = []
-            parts: list[Expr] = []
-            if all(c >= rule.low for c, rule in zip(counts, rules, strict=True)):
-                parts.append(EMPTY)
-            for after, sort in self._sorts(rules, what, counts):
-                item = seq(_COMMA, self._builder.call(sort))
-                if after == counts:
-                    loop.append(item)
-                else:
-                    parts.append(seq(item, self._later(rules, what, after, known)))
-            known[counts] = seq(repeat(alt(*loop), 0, None), alt(*parts)) if loop else alt(*parts)
-        return known[counts]
 
     # ------------------------------------------------------------------------------------------ distinct items
 
@@ -214,15 +186,9 @@ class ArrayWriter:
                 values.update(shape.values)
             elif shape.kinds & ~(NULL | BOOLEAN) == 0:
                 candidates = ([None] if shape.kinds & NULL else []) + ([False, True] if shape.kinds & BOOLEAN else [])
-                found = {shape_key(v): v for v in candidates}
+                found = {value_key(v): v for v in candidates}
                 values.update({k: v for k, v in found.items() if k not in shape.excluded})
             else:
                 return None
         return list(values.values())
 
-
-def shape_key(value: Json) -> object:
-    """The key of a value in a shape's tables."""
-    from .source import value_key
-
-    return value_key(value)

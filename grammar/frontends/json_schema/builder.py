@@ -8,29 +8,29 @@ do, so the depth of a schema is no depth of calls. Knows nothing of keywords.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from decimal import Decimal
 
 from ...expr import NEVER, Expr, alt, conj, lit, minus, ref, repeat
 from . import shape as s
-from .code_points import ANY_CHAR, accepts, everything_but, text_language, within_lengths
+from .arrays import ArrayWriter
+from .code_points import ANY_CHAR, ANY_TEXT, accepts, text_language, within_lengths
+from .keywords import is_number
 from .normal import Normaliser
 from .numbers import NumberSet, fraction_text, integer_text, number_text
+from .objects import ObjectWriter
 from .shape import Conj, Shape
-from .source import Json, value_text
-from .strings import StringText
-
-_MAX_LISTED_TEXT = 10_000  # characters of excluded strings taken out without an automaton
+from .source import value_key, value_text
+from .strings import OtherTexts, StringText
 
 
 class Builder:
     """The rules made so far and those still to be made."""
 
     def __init__(self, normaliser: Normaliser) -> None:
-        from .arrays import ArrayWriter
-        from .objects import ObjectWriter
-
         self.normaliser = normaliser
         self.strings = StringText()
+        self._others = OtherTexts(self.strings)
         self.rules: dict[str, Expr] = {}
         self._names: dict[frozenset[s.Atom], str] = {}
         self._used: set[str] = set()
@@ -61,7 +61,7 @@ class Builder:
             name, what = self._pending.popleft()
             self.rules[name] = self._body(self.normaliser.shapes(what))
 
-    def share(self, key: Hashable, make: _Maker) -> Expr:
+    def share(self, key: Hashable, make: Callable[[], Expr]) -> Expr:
         """The expression known by `key`, made when it is new: equal parts become one object."""
         found = self._shared.get(key)
         if found is None:
@@ -78,7 +78,7 @@ class Builder:
                 constants.update(dict.fromkeys(value_text(v) for v in shape.values.values()))
                 continue
             for literal, kind, value in (("null", s.NULL, None), ("true", s.BOOLEAN, True), ("false", s.BOOLEAN, False)):
-                if shape.kinds & kind and s.value_key(value) not in shape.excluded:
+                if shape.kinds & kind and value_key(value) not in shape.excluded:
                     constants[literal] = None
             for part in self._structured(shape):
                 parts[id(part)] = part
@@ -99,8 +99,8 @@ class Builder:
     def _number(self, shape: Shape) -> Expr:
         numbers = shape.numbers
         for value in shape.excluded.values():
-            if s.is_number(value):
-                numbers = numbers.without(s.decimal(value))
+            if is_number(value):
+                numbers = numbers.without(Decimal(value))
         kinds = shape.kinds & s.NUMBER
         return self.share((kinds, numbers), lambda: _number_text(kinds, numbers))
 
@@ -109,14 +109,18 @@ class Builder:
     def string(self, shape: Shape) -> Expr:
         """JSON texts of the strings of a shape."""
         excluded = [v for v in shape.excluded.values() if isinstance(v, str)]
-        if shape.languages or shape.not_languages or excluded:
-            return self.quoted(self._language(shape, excluded))
         lengths = (shape.min_length, shape.max_length)
-        return self.share(lengths, lambda: self.quoted(repeat(ANY_CHAR, *lengths)))
+        if shape.languages or shape.not_languages or (excluded and lengths != (0, None)):
+            return self.strings.quoted(self._language(shape, excluded))
+        if excluded:
+            return self.quoted_without(ANY_TEXT, excluded)
+        return self.share(lengths, lambda: self.strings.quoted(repeat(ANY_CHAR, *lengths)))
 
-    def quoted(self, language: Expr) -> Expr:
-        """JSON texts of the strings of a language."""
-        return self.strings.quoted(language)
+    def quoted_without(self, language: Expr, texts: list[str]) -> Expr:
+        """JSON texts of the strings of a language, apart from some of its texts."""
+        if language is ANY_TEXT and OtherTexts.can_take(texts):
+            return self._others.quoted(texts)
+        return self.strings.quoted(minus(language, alt(*map(text_language, texts))) if texts else language)
 
     def string_language(self, what: Conj) -> Expr:
         """The strings among the values of `what`, as a language of decoded characters."""
@@ -132,20 +136,8 @@ class Builder:
     def _language(self, shape: Shape, excluded: list[str]) -> Expr:
         low, high = shape.min_length, shape.max_length
         language = _all_within(shape.languages, low, high)
-        outside = list(shape.not_languages)
-        if excluded and not shape.languages and low == 0 and high is None:
-            language = without_texts(language, excluded)
-        else:
-            outside.extend(text_language(text) for text in excluded if accepts(language, text))
+        outside = [*shape.not_languages, *(text_language(text) for text in excluded if accepts(language, text))]
         return minus(language, alt(*outside)) if outside else language
-
-
-def without_texts(language: Expr, texts: list[str]) -> Expr:
-    """A language without some texts."""
-    if language == repeat(ANY_CHAR, 0, None) and sum(map(len, texts)) <= _MAX_LISTED_TEXT:
-        return everything_but(texts)
-    held = [text_language(text) for text in texts if accepts(language, text)]
-    return minus(language, alt(*held)) if held else language
 
 
 def _all_within(languages: list[Expr], low: int, high: int | None) -> Expr:
@@ -163,5 +155,3 @@ def _number_text(kinds: int, numbers: NumberSet) -> Expr:
         return integer_text(numbers)
     return number_text(numbers) if kinds == s.NUMBER else fraction_text(numbers)
 
-
-__all__ = ["Builder", "Json", "without_texts"]

@@ -29,7 +29,6 @@ from ...expr import (
     chars,
     conj,
     minus,
-    outside_ranges,
     repeat,
     seq,
     star,
@@ -233,34 +232,3 @@ def _narrow_single_repeat(items: tuple[Expr, ...], lo: int, hi: int | None) -> E
         return None
     inner = within_lengths(items[variable], max(0, lo - fixed), None if hi is None else hi - fixed)
     return seq(*items[:variable], inner, *items[variable + 1 :])
-
-
-def everything_but(texts: Iterable[str]) -> Expr:
-    """All strings other than `texts`: off the tree of their beginnings at some character, or ending inside it."""
-    tree = _Tree()
-    for text in texts:
-        below = tree
-        for char in text:
-            below = below.setdefault(char, _Tree())
-        below[""] = _Tree()
-    return _off_tree(tree) if tree else ANY_TEXT
-
-
-class _Tree(dict[str, "_Tree"]):
-    """Texts by their first characters; the key "" marks the end of one."""
-
-
-def _off_tree(tree: _Tree) -> Expr:
-    """Strings that leave the tree; children first, by a stack of its own since names may be long."""
-    order: list[_Tree] = [tree]
-    for below in order:
-        order.extend(child for char, child in below.items() if char)
-    built: dict[int, Expr] = {}
-    for below in reversed(order):
-        steps = sorted(char for char in below if char)
-        other = outside_ranges([(ord(c), ord(c)) for c in steps])
-        parts: list[Expr] = [] if "" in below else [EMPTY]
-        parts.append(seq(Chars(other), ANY_TEXT))
-        parts.extend(seq(chars(c), built[id(below[c])]) for c in steps)
-        built[id(below)] = alt(*parts)
-    return built[id(tree)]

@@ -11,29 +11,29 @@ from itertools import combinations
 from typing import cast
 
 from .document import Node
-from .reading import Option, Reading, Requirement, Schema, opposite
+from .reading import Demand, Option, Part, Reading, Requirement, Schema, opposite
 from .shape import Atom
 from .source import Json
 
 
-def demands(reading: Reading, node: Node, schema: Schema, *, loose: bool) -> Iterator[Requirement]:
+def demands(reading: Reading, node: Node, schema: Schema, *, loose: bool) -> Iterator[Demand]:
     """The requirements of these keywords. `loose` takes oneOf as anyOf: enough to find contradictions, and never a circle."""
     if "$ref" in schema:
-        yield [[(reading.document.resolve(node, schema["$ref"]), True)]]
-    for branch in _branches(reading, node, schema, "allOf"):
-        yield [[branch]]
+        yield "$ref", [[(reading.document.resolve(node, schema["$ref"]), True)]]
+    if "allOf" in schema:
+        yield "allOf", [list[Part](_branches(reading, node, schema, "allOf"))]
     if "anyOf" in schema:
-        yield [[branch] for branch in _branches(reading, node, schema, "anyOf")]
+        yield "anyOf", [[branch] for branch in _branches(reading, node, schema, "anyOf")]
     if "oneOf" in schema:
         branches = _branches(reading, node, schema, "oneOf")
-        yield [[b] for b in branches] if loose else _exactly_one(reading, branches)
+        yield "oneOf", [[b] for b in branches] if loose else _exactly_one(reading, branches)
     if "not" in schema:
-        yield [[opposite(reading.below(node, "not"))]]
+        yield "not", [[opposite(reading.below(node, "not"))]]
     if "if" in schema and ("then" in schema or "else" in schema):
         test = reading.below(node, "if")
         then: Option = [test, reading.below(node, "then")] if "then" in schema else [test]
         other: Option = [opposite(test), reading.below(node, "else")] if "else" in schema else [opposite(test)]
-        yield [then, other]
+        yield "if", [then, other]
 
 
 def complements(reading: Reading, node: Node, schema: Schema) -> Iterator[Option]:

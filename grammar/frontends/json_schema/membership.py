@@ -10,6 +10,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Protocol, cast
 
+from ...expr import Expr
 from . import shape as s
 from .code_points import accepts
 from .shape import Conj, PropertyRule, Shape, meet
@@ -40,6 +41,7 @@ class Membership:
 
     def __init__(self, shapes: _Shapes) -> None:
         self._shapes = shapes
+        self._matches: dict[tuple[int, str], bool] = {}
         self._by_kind: dict[int, Callable[[Shape, Json, bool], bool]] = {
             s.INTEGER: self._number,
             s.FRACTION: self._number,
@@ -70,7 +72,9 @@ class Membership:
         text = cast("str", value)
         if len(text) < shape.min_length or (shape.max_length is not None and len(text) > shape.max_length):
             return False
-        return all(accepts(e, text) for e in shape.languages) and not any(accepts(e, text) for e in shape.not_languages)
+        return all(self.matches(e, text) for e in shape.languages) and not any(
+            self.matches(e, text) for e in shape.not_languages
+        )
 
     def _array(self, shape: Shape, value: Json, loose: bool) -> bool:
         items = cast("list[Json]", value)
@@ -99,13 +103,33 @@ class Membership:
             if not self.satisfies(self.rules_conj(shape, name), item, loose=loose):
                 return False
         return all(
-            any(falls_to(rule, name, part) and self.satisfies(what, item, loose=loose) for name, item in members.items())
+            any(self.falls_to(rule, name, part) and self.satisfies(what, item, loose=loose) for name, item in members.items())
             for rule, part, what in shape.some_property
         )
 
     def rules_conj(self, shape: Shape, name: str) -> Conj:
         """What the value of the property `name` must satisfy."""
-        return meet(*(property_conj(rule, name) for rule in shape.property_rules))
+        return meet(*(self._rule_conj(rule, name) for rule in shape.property_rules))
+
+    def _rule_conj(self, rule: PropertyRule, name: str) -> Conj:
+        parts = [what for language, what in rule.patterns if self.matches(language, name)]
+        if name in rule.named:
+            parts.append(rule.named[name])
+        return meet(*parts) if parts else rule.others
+
+    def falls_to(self, rule: PropertyRule, name: str, part: int) -> bool:
+        """Does the property `name` fall to pattern `part` of the rule, or with -1 to its others?"""
+        if part >= 0:
+            return self.matches(rule.patterns[part][0], name)
+        return name not in rule.named and not any(self.matches(language, name) for language, _ in rule.patterns)
+
+    def matches(self, language: Expr, text: str) -> bool:
+        """Is `text` in a language that lives as long as this object?"""
+        key = (id(language), text)
+        found = self._matches.get(key)
+        if found is None:
+            found = self._matches[key] = accepts(language, text)
+        return found
 
     def property_conj(self, shape: Shape, name: str) -> Conj:
         """The same, and impossible where the name itself is forbidden."""
@@ -117,21 +141,6 @@ class Membership:
 def item_conj(shape: Shape, index: int) -> Conj:
     """What the item at `index` must satisfy."""
     return meet(*(rule.prefix[index] if index < len(rule.prefix) else rule.rest for rule in shape.item_rules))
-
-
-def property_conj(rule: PropertyRule, name: str) -> Conj:
-    """What one rule says of the property `name`."""
-    parts = [what for language, what in rule.patterns if accepts(language, name)]
-    if name in rule.named:
-        parts.append(rule.named[name])
-    return meet(*parts) if parts else rule.others
-
-
-def falls_to(rule: PropertyRule, name: str, part: int) -> bool:
-    """Does the property `name` fall to pattern `part` of the rule, or with -1 to its others?"""
-    if part >= 0:
-        return accepts(rule.patterns[part][0], name)
-    return name not in rule.named and not any(accepts(language, name) for language, _ in rule.patterns)
 
 
 _IMPOSSIBLE: Conj = ((s.Node(False, "#", ""), True),)

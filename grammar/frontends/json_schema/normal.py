@@ -12,8 +12,8 @@ A chain of references that comes back to itself without entering a value means n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
-from typing import cast
 
 from ....errors import GrammarError
 from ...expr import Limits
@@ -22,12 +22,12 @@ from .document import Document
 from .keywords import check
 from .membership import Membership
 from .reading import Option, Reading, Requirement, Schema
-from .shape import OBJECT, Atom, Conj, Shape
+from .shape import OBJECT, Atom, Conj, Place, Shape
 
 _MAX_BRANCHES = 4000  # ways looked at for one conjunction of schemas
 _EMPTINESS_DEPTH = 3  # levels of required properties looked through for a contradiction
 
-_Chain = tuple[Atom, "_Chain | None"]
+_Placed = tuple[int, Requirement]
 
 
 class Normaliser:
@@ -38,7 +38,7 @@ class Normaliser:
         self.reading = Reading(document, limits, lambda a, b: not self.is_empty((a, b), _EMPTINESS_DEPTH))
         self.membership = Membership(self.shapes)
         self._shapes: dict[tuple[frozenset[Atom], bool], tuple[Shape, ...]] = {}
-        self._requirements: dict[tuple[Atom, bool], list[Requirement]] = {}
+        self._demands_of: dict[tuple[Atom, bool], list[_Placed]] = {}
         self._empty: dict[tuple[frozenset[Atom], int], bool] = {}
 
     def shapes(self, conj: Conj, *, loose: bool = False) -> tuple[Shape, ...]:
@@ -54,35 +54,35 @@ class Normaliser:
             known = self._shapes[key] = tuple(found)
         return known
 
-    def requirements(self, atom: Atom, *, loose: bool) -> list[Requirement]:
-        """What one atom demands."""
+    def demands(self, atom: Atom, *, loose: bool) -> list[_Placed]:
+        """What one atom demands, each with the position of its keyword."""
         node, positive = atom
         if isinstance(node.schema, bool):
-            return [] if node.schema is positive else [[]]
+            return [] if node.schema is positive else [(0, [])]
         key = (atom, loose)
-        known = self._requirements.get(key)
+        known = self._demands_of.get(key)
         if known is None:
             check(node.schema, node.pointer)
             try:
-                known = self._demands(atom, loose) if positive else [self._complement(atom)]
+                known = self._read(atom, loose) if positive else [(0, self._complement(atom))]
             except GrammarError:
                 if not loose:
                     raise
                 known = []
-            self._requirements[key] = known
+            self._demands_of[key] = known
         return known
 
-    def _demands(self, atom: Atom, loose: bool) -> list[Requirement]:
+    def _read(self, atom: Atom, loose: bool) -> list[_Placed]:
         node, reading = atom[0], self.reading
         schema = reading.keywords(node)
-        return list(
-            chain(
-                plain_keywords.demands(reading, node, schema),
-                property_keywords.demands(reading, node, schema),
-                item_keywords.demands(reading, node, schema),
-                logic_keywords.demands(reading, node, schema, loose=loose),
-            )
-        )
+        found: list[_Placed] = [(0, r) for r in plain_keywords.demands(reading, node, schema)]
+        found.extend((0, r) for r in item_keywords.demands(reading, node, schema))
+        places = {keyword: place for place, keyword in enumerate(schema)}
+        for keyword, requirement in property_keywords.demands(reading, node, schema):
+            found.append((places.get(keyword, 0), requirement))
+        for keyword, requirement in logic_keywords.demands(reading, node, schema, loose=loose):
+            found.append((places[keyword], requirement))
+        return found
 
     def _complement(self, atom: Atom) -> Requirement:
         node, reading = atom[0], self.reading
@@ -126,6 +126,39 @@ class Normaliser:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """An atom under way, where it stands, and the atoms that led to it."""
+
+    atom: Atom
+    place: Place
+    above: _Origin | None
+
+
+@dataclass(slots=True)
+class _State:
+    """A partial conjunction: what is known, what is still to be read, and the choices put off."""
+
+    shape: Shape
+    pending: list[_Origin]
+    seen: dict[Atom, None]
+    choices: list[tuple[Requirement, _Origin, Place]]
+
+    def branch(self, without: int) -> _State:
+        """A copy to take one option of choice number `without` in."""
+        choices = self.choices[:without] + self.choices[without + 1 :]
+        return _State(self.shape.copy(), [], dict(self.seen), choices)
+
+    def take(self, option: Option, origin: _Origin, place: Place) -> None:
+        """Apply the facts of an option; the schemas it names are put down as pending."""
+        self.shape.place = place
+        for index, part in enumerate(option):
+            if isinstance(part, tuple):
+                self.pending.append(_Origin(part, (*place, index), origin))
+            else:
+                part(self.shape)
+
+
 class _Search:
     """One search through the options of a conjunction."""
 
@@ -136,79 +169,61 @@ class _Search:
 
     def run(self, conj: Conj) -> Iterator[Shape]:
         """Every shape found."""
-        return self._branch(Shape(), [(atom, None) for atom in conj], {}, [])
-
-    def _branch(
-        self,
-        shape: Shape,
-        pending: list[tuple[Atom, _Chain | None]],
-        seen: dict[Atom, None],
-        choices: list[tuple[Requirement, _Chain]],
-    ) -> Iterator[Shape]:
-        if not self._propagate(shape, pending, seen, choices):
-            return
-        if not choices:
+        start = [_Origin(atom, (index,), None) for index, atom in enumerate(conj)]
+        for shape in self._branch(_State(Shape(), start, {}, [])):
+            shape.settle_order()
+            if conj:
+                shape.pointer = conj[0][0].pointer
             yield shape
+
+    def _branch(self, state: _State) -> Iterator[Shape]:
+        if not self._propagate(state):
             return
-        first = min(range(len(choices)), key=lambda i: len(choices[i][0]))
-        requirement, origin = choices[first]
-        others = choices[:first] + choices[first + 1 :]
+        if not state.choices:
+            yield state.shape
+            return
+        first = min(range(len(state.choices)), key=lambda i: len(state.choices[i][0]))
+        requirement, origin, place = state.choices[first]
         for option in requirement:
             self._num_branches += 1
             if self._num_branches > _MAX_BRANCHES:
                 raise GrammarError(
                     f"anyOf, oneOf, not and if leave more than {_MAX_BRANCHES} ways to satisfy this schema",
-                    place=origin[0][0].pointer,
+                    place=origin.atom[0].pointer,
                 )
-            narrowed = shape.copy()
-            yield from self._branch(narrowed, _take(option, narrowed, origin), dict(seen), list(others))
+            narrowed = state.branch(first)
+            narrowed.take(option, origin, place)
+            yield from self._branch(narrowed)
 
-    def _propagate(
-        self,
-        shape: Shape,
-        pending: list[tuple[Atom, _Chain | None]],
-        seen: dict[Atom, None],
-        choices: list[tuple[Requirement, _Chain]],
-    ) -> bool:
+    def _propagate(self, state: _State) -> bool:
         """Take everything that leaves no choice; False on a contradiction."""
         position = 0
-        while position < len(pending):
-            atom, above = pending[position]
+        while position < len(state.pending):
+            origin = state.pending[position]
             position += 1
-            _refuse_circle(atom, above)
-            if atom in seen:
+            _refuse_circle(origin)
+            if origin.atom in state.seen:
                 continue
-            seen[atom] = None
-            origin: _Chain = (atom, above)
-            for requirement in self._normaliser.requirements(atom, loose=self._loose):
+            state.seen[origin.atom] = None
+            for place, requirement in self._normaliser.demands(origin.atom, loose=self._loose):
                 if len(requirement) == 1:
-                    pending.extend(_take(requirement[0], shape, origin))
+                    state.take(requirement[0], origin, (*origin.place, place))
                 elif requirement:
-                    choices.append((requirement, origin))
+                    state.choices.append((requirement, origin, (*origin.place, place)))
                 else:
                     return False
-            if shape.is_contradictory:
+            if state.shape.is_contradictory:
                 return False
-        return not shape.is_contradictory
+        return not state.shape.is_contradictory
 
 
-def _take(option: Option, shape: Shape, origin: _Chain) -> list[tuple[Atom, _Chain | None]]:
-    """Apply the facts of an option; the schemas it names are returned."""
-    atoms: list[tuple[Atom, _Chain | None]] = []
-    for part in option:
-        if isinstance(part, tuple):
-            atoms.append((part, origin))
-        else:
-            part(shape)
-    return atoms
-
-
-def _refuse_circle(atom: Atom, above: _Chain | None) -> None:
+def _refuse_circle(origin: _Origin) -> None:
+    above = origin.above
     while above is not None:
-        if above[0] == atom:
+        if above.atom == origin.atom:
             raise GrammarError(
                 "the schema refers to itself without entering a value: it means nothing",
-                place=cast("Atom", atom)[0].pointer,
+                place=origin.atom[0].pointer,
                 keyword="$ref",
             )
-        above = above[1]
+        above = above.above

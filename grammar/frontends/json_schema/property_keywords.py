@@ -12,29 +12,29 @@ from typing import cast
 from ....errors import GrammarError
 from . import shape as s
 from .document import Node
-from .reading import Option, Reading, Requirement, Schema, complement_of, opposite
+from .reading import Demand, Option, Reading, Schema, complement_of, opposite
 from .shape import Atom, Fact, PropertyRule
 from .source import Json, child_pointer
 
 _RULE_KEYWORDS = ("properties", "patternProperties", "additionalProperties")
 
 
-def demands(reading: Reading, node: Node, schema: Schema) -> Iterator[Requirement]:
+def demands(reading: Reading, node: Node, schema: Schema) -> Iterator[Demand]:
     """The requirements of these keywords."""
     rule = _rule(reading, node, schema)
     if rule is not None:
-        yield [[s.properties(rule)]]
+        yield next(k for k in _RULE_KEYWORDS if k in schema), [[s.properties(rule)]]
     if schema.get("required"):
-        yield [[s.require(schema["required"])]]
+        yield "required", [[s.require(schema["required"])]]
     if "propertyNames" in schema:
         what = reading.demand(node, "propertyNames")
         if what:
-            yield [[s.property_names(what)]]
+            yield "propertyNames", [[s.property_names(what)]]
     low, high = reading.count(node, "minProperties", 0) or 0, reading.count(node, "maxProperties", None)
     if low or high is not None:
-        yield [[s.property_count(low, high)]]
-    for name, part in _dependencies(reading, node, schema):
-        yield [[_absent(reading, name)], [s.kinds(s.OBJECT), s.require([name]), part]]
+        yield "minProperties", [[s.property_count(low, high)]]
+    for keyword, name, part in _dependencies(reading, node, schema):
+        yield keyword, [[_absent(reading, name)], [s.kinds(s.OBJECT), s.require([name]), part]]
 
 
 def complements(reading: Reading, node: Node, schema: Schema) -> Iterator[Option]:
@@ -55,10 +55,10 @@ def complements(reading: Reading, node: Node, schema: Schema) -> Iterator[Option
         yield [s.kinds(s.OBJECT), s.property_count(0, low - 1)]
     if high is not None:
         yield [s.kinds(s.OBJECT), s.property_count(high + 1, None)]
-    for name, part in _dependencies(reading, node, schema):
+    for _, name, part in _dependencies(reading, node, schema):
         if isinstance(part, tuple):
             yield [s.kinds(s.OBJECT), s.require([name]), opposite(part)]
-    for name, needed in _needed_names(schema):
+    for _, name, needed in _needed_names(schema):
         for other in needed:
             yield [s.kinds(s.OBJECT), s.require([name]), _absent(reading, other)]
 
@@ -98,19 +98,19 @@ def _absent(reading: Reading, name: str) -> Fact:
     return s.properties(PropertyRule({name: (reading.never,)}, (), ()))
 
 
-def _needed_names(schema: Schema) -> Iterator[tuple[str, list[str]]]:
+def _needed_names(schema: Schema) -> Iterator[tuple[str, str, list[str]]]:
     for keyword in ("dependentRequired", "dependencies"):
         for name, value in schema.get(keyword, {}).items():
             if isinstance(value, list) and value:
-                yield name, cast("list[str]", value)
+                yield keyword, name, cast("list[str]", value)
 
 
-def _dependencies(reading: Reading, node: Node, schema: Schema) -> Iterator[tuple[str, Fact | Atom]]:
-    """Each (name, what must hold of an object that has that property)."""
-    for name, needed in _needed_names(schema):
-        yield name, s.require(needed)
+def _dependencies(reading: Reading, node: Node, schema: Schema) -> Iterator[tuple[str, str, Fact | Atom]]:
+    """Each (keyword, name, what must hold of an object that has that property)."""
+    for keyword, name, needed in _needed_names(schema):
+        yield keyword, name, s.require(needed)
     for keyword in ("dependentSchemas", "dependencies"):
         entries = cast("dict[str, Json]", schema.get(keyword, {}))
         for name, value in entries.items():
             if not isinstance(value, list) and value is not True:
-                yield name, reading.below(node, keyword, name)
+                yield keyword, name, reading.below(node, keyword, name)

@@ -21,6 +21,8 @@ from .source import Json, child_pointer
 Part = Fact | Atom
 Option = list[Part]
 Requirement = list[Option]
+Demand = tuple[str, Requirement]
+"""A requirement and the keyword that makes it: where that stands decides the order of properties."""
 Schema = dict[str, Json]
 
 
@@ -82,4 +84,4 @@ class Reading:
         return known
 
 
-__all__ = ["Option", "Part", "Reading", "Requirement", "Schema", "complement_of", "opposite"]
+__all__ = ["Demand", "Option", "Part", "Reading", "Requirement", "Schema", "complement_of", "opposite"]

@@ -29,6 +29,10 @@ Conj = tuple[Atom, ...]
 """Everything a value must satisfy; the order is that of appearance and decides the order of properties."""
 
 
+Place = tuple[int, ...]
+"""Where a keyword stands, reading the schema from its top: positions of keywords and branches, outermost first."""
+
+
 def meet(*parts: Conj) -> Conj:
     """The conjunction of conjunctions, each atom once."""
     return tuple(dict.fromkeys(atom for part in parts for atom in part))
@@ -78,12 +82,14 @@ class Shape:
     contains: list[Contains] = field(default_factory=list[Contains])
     unique_at: str = ""  # the pointer of uniqueItems: true
     property_rules: list[PropertyRule] = field(default_factory=list[PropertyRule])
+    rule_places: list[Place] = field(default_factory=list["Place"])  # of property_rules, in the order of the schema's text
     required: dict[str, None] = field(default_factory=dict[str, None])
     names: Conj = ()
     min_properties: int = 0
     max_properties: int | None = None
     some_property: list[tuple[PropertyRule, int, Conj]] = field(default_factory=list[tuple[PropertyRule, int, Conj]])
-    pointer: str = "#"  # of the schema that narrowed it last, for errors
+    pointer: str = "#"  # of a schema that narrowed it, for errors
+    place: Place = ()  # of the keyword whose facts are being applied
 
     def copy(self) -> Shape:
         """An independent copy."""
@@ -102,13 +108,22 @@ class Shape:
             list(self.contains),
             self.unique_at,
             list(self.property_rules),
+            list(self.rule_places),
             dict(self.required),
             self.names,
             self.min_properties,
             self.max_properties,
             list(self.some_property),
             self.pointer,
+            self.place,
         )
+
+    def settle_order(self) -> None:
+        """Put the rules on properties in the order in which the schema's text has them."""
+        if len(self.property_rules) > 1:
+            order = sorted(range(len(self.rule_places)), key=self.rule_places.__getitem__)
+            self.property_rules = [self.property_rules[i] for i in order]
+            self.rule_places = [self.rule_places[i] for i in order]
 
     @property
     def is_contradictory(self) -> bool:
@@ -221,7 +236,12 @@ def unique(pointer: str) -> Fact:
 
 def properties(rule: PropertyRule) -> Fact:
     """A rule on properties."""
-    return lambda shape: shape.property_rules.append(rule)
+
+    def apply(shape: Shape) -> None:
+        shape.property_rules.append(rule)
+        shape.rule_places.append(shape.place)
+
+    return apply
 
 
 def some_property(rule: PropertyRule, part: int, what: Conj) -> Fact:

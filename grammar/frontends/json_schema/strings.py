@@ -13,7 +13,10 @@ mapping commutes with intersection and difference, so `pattern`, `not` and lengt
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...expr import (
+    EMPTY,
     Alt,
     And,
     Bytes,
@@ -25,12 +28,16 @@ from ...expr import (
     Seq,
     alt,
     byte_set,
+    chars,
     conj,
     lit,
     minus,
+    outside_ranges,
     repeat,
     seq,
+    star,
 )
+
 
 _SHORT = {
     0x08: "\\b",
@@ -54,9 +61,10 @@ class StringText:
 
     def quoted(self, language: Expr) -> Expr:
         """JSON texts, quotation marks included, of the strings of `language`."""
-        return seq(_QUOTE, self._map(language), _QUOTE)
+        return seq(_QUOTE, self.map(language), _QUOTE)
 
-    def _map(self, part: Expr) -> Expr:
+    def map(self, part: Expr) -> Expr:
+        """JSON text, without quotation marks, of the strings of `part`."""
         if isinstance(part, Chars):
             return self._spell(part.ranges)
         known = self._parts.get(id(part))
@@ -68,15 +76,15 @@ class StringText:
     def _work_out(self, part: Expr) -> Expr:
         match part:
             case Seq(items):
-                return seq(*(self._map(item) for item in items))
+                return seq(*(self.map(item) for item in items))
             case Alt(items):
-                return alt(*(self._map(item) for item in items))
+                return alt(*(self.map(item) for item in items))
             case And(items):
-                return conj(*(self._map(item) for item in items))
+                return conj(*(self.map(item) for item in items))
             case Minus(keep, drop):
-                return minus(self._map(keep), self._map(drop))
+                return minus(self.map(keep), self.map(drop))
             case Repeat(item, lo, hi):
-                return repeat(self._map(item), lo, hi)
+                return repeat(self.map(item), lo, hi)
             case _:
                 raise TypeError(f"{type(part).__name__} is no language of characters")
 
@@ -93,6 +101,64 @@ class StringText:
                 known = alt(*_ascii_spellings(low))
             self._chars[ranges] = known
         return known
+
+
+class _Tree(dict[str, "_Tree"]):
+    """Texts by their first characters; the key "" marks the end of one."""
+
+
+_SIMPLE = frozenset(map(chr, range(0x20, 0x80))) - set('"/\\')  # characters with one spelling, themselves
+
+
+class OtherTexts:
+    """JSON strings other than some texts, without an automaton: off the tree of their beginnings, or ending inside it.
+
+    Only for texts of simple characters. Each step off the tree leads to the same tail, so the whole is deterministic and about as large
+    as the texts.
+    """
+
+    def __init__(self, strings: StringText) -> None:
+        any_char = chars((0, 0x10FFFF))
+        self._tail = strings.map(star(any_char))
+        plain = sum(1 << ord(c) for c in _SIMPLE)
+        self._plain = plain
+        rest = outside_ranges([(ord(c), ord(c)) for c in _SIMPLE])
+        self._special = Seq((strings.map(Chars(rest)), self._tail))
+        self._off: dict[int, Expr] = {}
+
+    @staticmethod
+    def can_take(texts: Iterable[str]) -> bool:
+        """Are all of `texts` made of simple characters?"""
+        return all(_SIMPLE.issuperset(text) for text in texts)
+
+    def quoted(self, texts: Iterable[str]) -> Expr:
+        """JSON texts, quotation marks included, of all strings but `texts`."""
+        tree = _Tree()
+        for text in texts:
+            below = tree
+            for char in text:
+                below = below.setdefault(char, _Tree())
+            below[""] = _Tree()
+        return seq(_QUOTE, self._leaving(tree), _QUOTE)
+
+    def _leaving(self, tree: _Tree) -> Expr:
+        """Strings that leave the tree; leaves first, without recursion since texts may be long."""
+        order = [tree]
+        for below in order:
+            order.extend(child for char, child in below.items() if char)
+        built: dict[int, Expr] = {}
+        for below in reversed(order):
+            mask = self._plain
+            parts: list[Expr] = [] if "" in below else [EMPTY]
+            for char, child in below.items():
+                if char:
+                    mask &= ~(1 << ord(char))
+                    parts.append(Seq((Lit(char.encode()), built[id(child)])))
+            off = self._off.get(mask)
+            if off is None:
+                off = self._off[mask] = Seq((Bytes(mask), self._tail))
+            built[id(below)] = Alt((*parts, off, self._special))
+        return built[id(tree)]
 
 
 def _ascii_spellings(ranges: tuple[tuple[int, int], ...]) -> list[Expr]:
@@ -180,4 +246,4 @@ def _hex_digits(first: int, last: int) -> Expr:
     return byte_set({*digits.encode(), *digits.upper().encode()})
 
 
-_ANY_HEX: Bytes | Lit | Expr = _hex_digits(0, 15)
+_ANY_HEX = _hex_digits(0, 15)

@@ -49,7 +49,9 @@ def test_a_tensor_of_the_wrong_shape_is_named_with_both_shapes(model: TinyLlama)
 
 def test_an_integer_tensor_is_refused(model: TinyLlama) -> None:
     name = "model.norm.weight"
-    change_tensors(model, lambda tensors: tensors.update({name: torch.zeros(48, dtype=torch.int32)}))
+    change_tensors(
+        model, lambda tensors: tensors.update({name: torch.zeros(48, dtype=torch.int32)})
+    )
     with pytest.raises(ModelError, match=name):
         load_all(model.files)
 
@@ -75,7 +77,9 @@ def test_a_cut_safetensors_file_is_a_model_error(model: TinyLlama) -> None:
 
 def test_a_shard_that_the_index_names_must_exist_in_the_folder(model: TinyLlama) -> None:
     index = model.files.path / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": {"a": "model.safetensors", "b": "../other.safetensors"}}))
+    index.write_text(
+        json.dumps({"weight_map": {"a": "model.safetensors", "b": "../other.safetensors"}})
+    )
     with pytest.raises(ModelError, match=r"other\.safetensors"):
         load_all(model.files)
 
@@ -110,7 +114,9 @@ def test_shards_are_read_together(model: TinyLlama) -> None:
         ({"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4}}, "factor"),
     ],
 )
-def test_a_configuration_that_cannot_be_run_names_the_key(model: TinyLlama, changes, named: str) -> None:
+def test_a_configuration_that_cannot_be_run_names_the_key(
+    model: TinyLlama, changes, named: str
+) -> None:
     edit_config(model.files.path, **changes)
     with pytest.raises(ModelError, match=named):
         load_all(model.files)
@@ -120,7 +126,12 @@ def test_an_old_configuration_with_rope_scaling_and_rope_theta_means_the_same(tm
     parameters = {"rope_type": "linear", "factor": 4.0, "rope_theta": 5000.0}
     model = tiny_llama(tmp_path, rope_parameters=parameters)
     new = load_all(model.files).rope
-    edit_config(tmp_path, rope_parameters=None, rope_theta=5000.0, rope_scaling={"type": "linear", "factor": 4.0})
+    edit_config(
+        tmp_path,
+        rope_parameters=None,
+        rope_theta=5000.0,
+        rope_scaling={"type": "linear", "factor": 4.0},
+    )
     assert torch.equal(load_all(model.files).rope.inverse_frequencies, new.inverse_frequencies)
 
 

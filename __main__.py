@@ -1,0 +1,23 @@
+"""`python -m radixlm`: the command line for people, and the entry of the child processes."""
+
+from __future__ import annotations
+
+import sys
+
+CHILD_ROLES = ("engine", "gateway", "compile-worker")
+
+
+def main() -> int:
+    """Run a child's role, or the command line."""
+    if len(sys.argv) > 1 and sys.argv[1] in CHILD_ROLES:
+        from radixlm.runtime.roles import main as run_role
+
+        return run_role(sys.argv[1:])
+    from radixlm.cli import main as run_command_line
+
+    run_command_line()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+"""Ask three questions side by side over one shared prefix, then use the answers.  Run: python examples/fork_join.py"""
+
+from __future__ import annotations
+
+import radixlm
+from radixlm import State, assistant, function, gen, system, user
+
+HABITS = ("sleep", "food", "exercise")
+
+
+@function
+def coach(s: State) -> None:
+    s += system("You are a health coach. You answer in one short sentence.")
+    forks = s.fork(len(HABITS))  # the system message is computed once
+    for fork, habit in zip(forks, HABITS, strict=True):
+        fork += user(f"Give me one tip about {habit}.")
+        fork += assistant(gen("tip", max_tokens=40, stop="\n"))
+    forks.join()  # s["tip"] is now the list of the three tips
+    tips = "\n".join(f"- {tip.strip()}" for tip in s["tip"])
+    s += user(f"My plan:\n{tips}\nWhich one should I start with?")
+    s += assistant(gen("plan", max_tokens=60))
+
+
+def main(backend: radixlm.Backend | radixlm.Engine) -> None:
+    state = coach.run(backend=backend)
+    for habit, tip in zip(HABITS, state["tip"], strict=True):
+        print(f"{habit:9} {tip.strip()}")
+    print(f"\n{state['plan'].strip()}")
+
+
+if __name__ == "__main__":
+    with radixlm.Engine(model="smollm2-135m") as engine:
+        main(engine)

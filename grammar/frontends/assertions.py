@@ -1,0 +1,150 @@
+"""Zero-width assertions by markers: anchors, word boundaries, look-ahead and look-behind, exact wherever they stand.
+
+Owns the marker bytes and the conditions they stand for. An assertion is lowered to a marker, a byte that UTF-8 never has, in the text it
+asserts something about. The language with markers is intersected with the condition of each marker used, then the markers are erased:
+
+    language = Erase( And(marked pattern, condition of each marker ...), all markers )
+
+A condition speaks of the text without markers: `Gap` below is any run of markers, and every character may be followed by one. Knows
+nothing of Python's syntax.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ...errors import GrammarError
+from ..expr import And, Bytes, Chars, Erase, Expr, Minus, alt, chars, opt, outside_ranges, seq, star
+from .char_classes import Ranges
+
+_MARKER_BYTES = (0xC0, 0xC1, 0xF5, 0xF6, 0xF7, 0xF8, 0xF9, 0xFA, 0xFB, 0xFC, 0xFD, 0xFE, 0xFF)
+_GAP = star(Bytes(sum(1 << byte for byte in _MARKER_BYTES)))
+_ANY = seq(chars((0, 0x10FFFF)), _GAP)
+_ALL = seq(_GAP, star(_ANY))
+
+
+class Anchor(Enum):
+    """The assertions without an argument."""
+
+    TEXT_START = "^"
+    TEXT_END = r"\Z"
+    TEXT_END_OR_LAST_NEWLINE = "$"
+    LINE_START = "(?m)^"
+    LINE_END = "(?m)$"
+    WORD_BOUNDARY = r"\b"
+    NO_WORD_BOUNDARY = r"\B"
+    ASCII_WORD_BOUNDARY = r"(?a)\b"
+    ASCII_NO_WORD_BOUNDARY = r"(?a)\B"
+
+
+def gap() -> Expr:
+    """Any run of markers: what may follow a character inside an expression given to `look`."""
+    return _GAP
+
+
+@dataclass(slots=True)
+class Assertions:
+    """The assertions of one pattern; `word` and `ascii_word` are the characters of a word."""
+
+    word: Ranges
+    ascii_word: Ranges
+    _conditions: list[Expr] = field(default_factory=list[Expr])
+    _markers: dict[object, int] = field(default_factory=dict[object, int])
+
+    def anchor(self, kind: Anchor) -> Expr:
+        """A marker that stands for `kind`."""
+        if kind not in self._markers:
+            marker = self._new_marker(kind)
+            self._conditions.append(_never(*self._violations(kind, marker)))
+        return Bytes(1 << self._markers[kind])
+
+    def look(self, inside: Expr, *, is_behind: bool, is_negative: bool) -> Expr:
+        """A marker where the text after (or before) it must, or must not, begin (end) with `inside`, a language with gaps."""
+        key = object()
+        marker = self._new_marker(key)
+        if is_behind:
+            found = seq(_ALL, inside, _GAP)
+            self._conditions.append(
+                _never(seq(found if is_negative else Minus(_ALL, found), marker, _ALL))
+            )
+        else:
+            found = seq(_GAP, inside, _ALL)
+            self._conditions.append(
+                _never(seq(_ALL, marker, found if is_negative else Minus(_ALL, found)))
+            )
+        return Bytes(1 << self._markers[key])
+
+    def applied(self, marked: Expr) -> Expr:
+        """`marked` with all conditions met and the markers gone."""
+        if not self._conditions:
+            return marked
+        return Erase(
+            And((marked, *self._conditions)), sum(1 << byte for byte in self._markers.values())
+        )
+
+    def _new_marker(self, key: object) -> Expr:
+        if len(self._markers) >= len(_MARKER_BYTES):
+            raise GrammarError(
+                f"the pattern has more than {len(_MARKER_BYTES)} different assertions",
+                keyword="assertion",
+            )
+        self._markers[key] = _MARKER_BYTES[len(self._markers)]
+        return Bytes(1 << self._markers[key])
+
+    def _violations(self, kind: Anchor, marker: Expr) -> list[Expr]:
+        """Texts in which some marker of `kind` stands where it must not."""
+        newline = seq(chars("\n"), _GAP)
+        other = seq(chars(*outside_ranges([(10, 10)])), _GAP)
+        if kind is Anchor.TEXT_START:
+            return [seq(_GAP, _ANY, _ALL, marker, _ALL)]
+        if kind is Anchor.TEXT_END:
+            return [seq(_ALL, marker, _GAP, _ANY, _ALL)]
+        if kind is Anchor.TEXT_END_OR_LAST_NEWLINE:
+            return [
+                seq(_ALL, marker, _GAP, other, _ALL),
+                seq(_ALL, marker, _GAP, newline, _ANY, _ALL),
+            ]
+        if kind is Anchor.LINE_START:
+            return [seq(_ALL, other, marker, _ALL)]
+        if kind is Anchor.LINE_END:
+            return [seq(_ALL, marker, _GAP, other, _ALL)]
+        is_ascii = kind in (Anchor.ASCII_WORD_BOUNDARY, Anchor.ASCII_NO_WORD_BOUNDARY)
+        return self._boundary_violations(
+            marker,
+            self.ascii_word if is_ascii else self.word,
+            kind in (Anchor.WORD_BOUNDARY, Anchor.ASCII_WORD_BOUNDARY),
+        )
+
+    def _boundary_violations(self, marker: Expr, word: Ranges, is_boundary: bool) -> list[Expr]:
+        inside = seq(chars(*word), _GAP)
+        outside = seq(chars(*outside_ranges(word)), _GAP)
+        after_word, after_other = seq(_ALL, inside), seq(_GAP, opt(seq(star(_ANY), outside)))
+        before_word, before_other = (
+            seq(_GAP, inside, _ALL),
+            seq(_GAP, opt(seq(outside, star(_ANY)))),
+        )
+        if is_boundary:
+            return [seq(after_word, marker, before_word), seq(after_other, marker, before_other)]
+        # Until Python 3.14, \B never holds in an empty text.
+        empty = [seq(_GAP, marker, _GAP)] if not _is_no_boundary_in_empty_text() else []
+        return [
+            seq(after_word, marker, before_other),
+            seq(after_other, marker, before_word),
+            *empty,
+        ]
+
+
+def _never(*violations: Expr) -> Expr:
+    return Minus(_ALL, alt(*violations))
+
+
+def _is_no_boundary_in_empty_text() -> bool:
+    import re
+
+    return re.fullmatch(r"\B", "") is not None
+
+
+def with_gaps(ranges: Ranges) -> Expr:
+    """One character and the markers behind it."""
+    return seq(Chars(ranges), _GAP)

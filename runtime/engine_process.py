@@ -1,0 +1,191 @@
+"""The engine process: the loop that feeds messages to `engine.Engine` and sends what its steps bring.
+
+One Python thread does everything: take what has arrived, step, send. While there is work the socket is only looked at, never waited for;
+the native pool under the model runner is the only other thing that computes, because a second Python thread would cost the stepping one
+up to 5 ms per hand-over of the interpreter lock. Owns the sockets and the wiring; knows no schedule and no kernel.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import random
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+import msgspec
+
+from . import messages as m
+from .config import EngineConfig
+from .process_watch import leave_if_orphaned
+from .transport import Addresses, BlockingEnd, Transport
+
+if TYPE_CHECKING:
+    from .engine import Engine
+    from .program_store import LoadGrammar
+    from .runner_protocol import Runner
+    from .tokenizer import Tokenizer
+
+IDLE_WAIT_S = 1.0
+MESSAGES_PER_STEP = 1024
+log = logging.getLogger(__name__)
+
+
+class EngineCore(Protocol):
+    """What the loop drives (see `engine.Engine`)."""
+
+    @property
+    def has_work(self) -> bool:
+        """Would step() do anything?"""
+        ...
+
+    def receive(self, message: m.EngineInbound) -> None:
+        """Take one message."""
+        ...
+
+    def step(self) -> list[m.EngineOutbound]:
+        """Run one step; what is to be sent."""
+        ...
+
+    def idle(self) -> None:
+        """Nothing to do: look for contradictions."""
+        ...
+
+
+class EngineLoop:
+    """Moves messages between the gateway and a core. `parent_pid` 0: no parent to follow."""
+
+    def __init__(
+        self, core: EngineCore, transport: Transport, addresses: Addresses, parent_pid: int = 0
+    ) -> None:
+        self._core = core
+        self._inbound = BlockingEnd(transport.pull(addresses.to_engine, bind=False))
+        self._outbound = BlockingEnd(transport.push(addresses.from_engine, bind=False))
+        self._parent_pid = parent_pid
+        self._was_busy = False
+
+    def send(self, message: m.EngineOutbound) -> None:
+        """Send one message to the gateway."""
+        self._outbound.send(m.encode(message))
+
+    def turn(self, idle_wait_s: float = IDLE_WAIT_S) -> None:
+        """Take what has arrived and do one step; without work, wait up to `idle_wait_s` for a message."""
+        if not self._core.has_work:
+            if self._was_busy:
+                self._was_busy = False
+                self._core.idle()
+            if not self._inbound.wait(idle_wait_s):
+                leave_if_orphaned(self._parent_pid)
+                return
+        for _ in range(MESSAGES_PER_STEP):
+            data = self._inbound.take()
+            if data is None:
+                break
+            self._receive(data)
+        if self._core.has_work:
+            self._was_busy = True
+            for message in self._core.step():
+                self.send(message)
+
+    def run(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Turn until told otherwise."""
+        while not until():
+            self.turn()
+
+    def _receive(self, data: bytes) -> None:
+        try:
+            message = m.engine_inbound_decoder.decode(data)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            log.error("a message of the gateway was not understood: %s", error)
+            return
+        self._core.receive(message)
+
+
+def run(config: EngineConfig, folder: Path, epoch: int, parent_pid: int) -> None:
+    """Load the model and serve the gateway that meets us in `folder`."""
+    core, ready = build_engine(config, epoch)
+    gc.collect()
+    gc.freeze()  # weights, vocabulary and modules live as long as the process: no collection need look at them
+    transport = Transport(config.max_message_bytes)
+    loop = EngineLoop(core, transport, Addresses.within(folder), parent_pid)
+    loop.send(ready)
+    loop.run()
+
+
+def build_engine(config: EngineConfig, epoch: int) -> tuple[Engine, m.EngineReady]:
+    """The engine of a real model, and the message that announces it."""
+    from .engine import Engine
+    from .model_files import resolve_model
+    from .model_runner import ModelRunner
+    from .scheduler_limits import SchedulerLimits
+    from .tokenizer import load_tokenizer
+    from .vocab_facts import VocabFacts
+
+    files = resolve_model(config.model, Path(config.cache_dir))
+    tokenizer = load_tokenizer(files)
+    runner = ModelRunner(
+        files,
+        num_pages=config.num_pages,
+        kv_bytes=config.kv_bytes,
+        page_size=config.page_size,
+        kernels=config.kernels,
+        dtype=config.dtype,
+        threads=config.threads,
+    )
+    model = runner.facts
+    context_length = min(model.context_length, config.context_length or model.context_length)
+    facts = VocabFacts(
+        vocab_size=model.vocab_size,
+        context_length=context_length,
+        eos_token_ids=tuple(tokenizer.eos_token_ids),
+        token_bytes=tokenizer.token_bytes,
+    )
+    limits = SchedulerLimits(
+        max_tokens_per_step=config.max_step_tokens,
+        max_running=config.max_running,
+        max_prefill_tokens_beside_decode=min(
+            config.max_prefill_beside_decode, config.max_step_tokens
+        ),
+    )
+    engine = Engine(
+        cast("Runner", runner),
+        facts,
+        num_pages=model.num_pages,
+        page_size=model.page_size,
+        load_grammar=grammar_loader(tokenizer),
+        encode_forced=tokenizer.encode_forced,
+        limits=limits,
+        new_seed=seed_source(config.seed),
+    )
+    return engine, m.EngineReady(
+        epoch, model.num_pages, model.page_size, context_length, os.getpid()
+    )
+
+
+def seed_source(base: int) -> Callable[[], int]:
+    """Seeds for requests that bring none: from the system, or, with `base` > 0, the same row of seeds in every run."""
+    if not base:
+        return lambda: secrets.randbits(63)
+    row = random.Random(base)
+    return lambda: row.getrandbits(63)
+
+
+def grammar_loader(tokenizer: Tokenizer) -> LoadGrammar:
+    """How program bytes become fresh matchers over this vocabulary, whose trie is built at the first grammar."""
+    from ..grammar.masks import TokenMasks
+    from ..grammar.matcher import Matcher
+    from ..grammar.program import GrammarProgram
+    from ..grammar.vocabulary import Vocabulary
+
+    vocabulary: list[Vocabulary] = []
+
+    def load(data: bytes) -> Callable[[], Matcher]:
+        if not vocabulary:
+            vocabulary.append(Vocabulary(tokenizer.token_bytes, tuple(tokenizer.eos_token_ids)))
+        masks = TokenMasks(GrammarProgram.from_bytes(data), vocabulary[0])
+        return lambda: Matcher(masks)
+
+    return load

@@ -1,0 +1,36 @@
+"""The language's `Backend` over the client of a local runtime. Owns nothing: it names the client's methods as the Protocol does."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+from . import messages as m
+from .client import Client, Notice, OnDelta
+
+
+class LocalBackend:
+    """Satisfies `lang.backend.Backend`. Errors of the branch messages arrive with the next request on that branch."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @property
+    def facts(self) -> m.Ready:
+        """Facts of the model."""
+        return self._client.facts
+
+    def new_id(self, prefix: str) -> str:
+        """A name for a branch or request, unique in this backend."""
+        return self._client.new_id(prefix)
+
+    def send(self, message: Notice) -> None:
+        """Send a message that has no answer."""
+        self._client.send(message)
+
+    def generate(self, message: m.Generate, on_delta: OnDelta | None = None) -> Future[m.Finished]:
+        """Continue a branch; `on_delta` gets new text, on the client's thread, if `message.stream`."""
+        return self._client.request(message, on_delta)
+
+    def score(self, message: m.Score) -> Future[m.Scored]:
+        """Log-probabilities of each choice as the continuation of a branch."""
+        return self._client.request(message)

@@ -1,0 +1,77 @@
+"""Every example runs, on scripted answers here and on the embedded model."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from radixlm import ScriptedBackend
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SCRIPTS: dict[str, dict[str, Any]] = {
+    "hello": {"greeting": "Welcome, Ada!"},
+    "fork_join": {"tip": ["Sleep well.", "Eat greens.", "Walk."], "plan": "Start with a walk."},
+    "extract_person": {
+        "person": '{"name":"Grace Hopper","birth_year":1906,"birth_place":"New York","occupations":["admiral"]}'
+    },
+    "demo": {
+        "note": ["It is warm.", "It lasts a week.", "It is slow."],
+        "mood": "mixed",
+        "report": '{"product":"headphones","stars":4,"broken_part":"ear pad","would_buy_again":true}',
+    },
+}
+SAYS = {
+    "hello": ["Welcome, Ada!"],
+    "fork_join": ["sleep     Sleep well.", "food      Eat greens.", "Start with a walk."],
+    "extract_person": ["Grace Hopper, New York 1906: admiral"],
+    "demo": ["The review is mixed.", "ear pad", "% of", "prompt tokens came from the cache"],
+}
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in EXAMPLES.glob("*.py"))
+
+
+def test_every_example_has_a_script() -> None:
+    assert names() == sorted(SCRIPTS)
+
+
+@pytest.mark.parametrize("name", names())
+def test_an_example_is_short_and_says_how_to_run_it(name: str) -> None:
+    text = (EXAMPLES / f"{name}.py").read_text()
+    assert text.count("\n") < 65
+    assert f"python examples/{name}.py" in text or name == "demo"
+
+
+@pytest.mark.parametrize("name", sorted(SCRIPTS))
+def test_an_example_runs_on_scripted_answers(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    backend = ScriptedBackend(SCRIPTS[name])
+    load(name).main(backend)
+    printed = capsys.readouterr().out
+    for text in SAYS[name]:
+        assert text in printed
+    assert not backend.open_branches
+
+
+@pytest.mark.model
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SCRIPTS))
+def test_an_example_runs_on_the_embedded_model(name: str) -> None:
+    command = [sys.executable, str(EXAMPLES / f"{name}.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.strip()
