@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .state import State
 
 _MAX_LIVE = 256  # enough to keep any batch full; more would only queue in the engine
-_RUN_NAMES = frozenset({"backend", "timeout", "seed", "namespace", "strict_text"})
+_RUN_NAMES = frozenset({"backend", "timeout_s", "seed", "namespace", "strict_text"})
 
 
 class Program:
@@ -65,14 +65,14 @@ class Program:
         self,
         *args: Any,
         backend: Backend | HasBackend | None = None,
-        timeout: float | None = None,
+        timeout_s: float | None = None,
         seed: int | None = None,
         **kwargs: Any,
     ) -> State:
         """Execute in the calling thread; returns the finished state.
 
         `args` and `kwargs` go to the function; sampling arguments (`temperature=`, `max_tokens=`, ... as for `gen`) that are not among
-        its parameters are defaults for its gens. `timeout` is in seconds, for the whole run. With `seed`, every gen gets a seed of its
+        its parameters are defaults for its gens. `timeout_s` is in seconds, for the whole run. With `seed`, every gen gets a seed of its
         own, derived from it and the gen's place, so the run can be repeated and forks differ. `namespace=` keeps the run's cache apart;
         `strict_text=True` refuses characters that no token spells.
 
@@ -80,21 +80,21 @@ class Program:
         """
         from .interpreter import execute
 
-        given = {**kwargs, **_named(backend=backend, timeout=timeout, seed=seed)}
+        given = {**kwargs, **_named(backend=backend, timeout_s=timeout_s, seed=seed)}
         return execute(self._call(args, given))
 
     async def arun(
         self,
         *args: Any,
         backend: Backend | HasBackend | None = None,
-        timeout: float | None = None,
+        timeout_s: float | None = None,
         seed: int | None = None,
         **kwargs: Any,
     ) -> State:
         """As `run`, on the running asyncio loop: reading a result lets other tasks run. Cancelling the task aborts the run."""
         from .interpreter import run_async
 
-        given = {**kwargs, **_named(backend=backend, timeout=timeout, seed=seed)}
+        given = {**kwargs, **_named(backend=backend, timeout_s=timeout_s, seed=seed)}
         return await run_async(self._call(args, given))
 
     def run_batch(
@@ -102,7 +102,7 @@ class Program:
         batch: Sequence[Mapping[str, Any]],
         *,
         backend: Backend | HasBackend | None = None,
-        timeout: float | None = None,
+        timeout_s: float | None = None,
         seed: int | None = None,
         num_threads: int | str = "auto",
         **kwargs: Any,
@@ -110,7 +110,7 @@ class Program:
         """Execute once per item of `batch` (its keyword arguments), all on the calling thread; states in the order of the batch.
 
         One that fails does not disturb the others: its state's `.error()` is the exception, and reading what it did not set raises it.
-        `timeout` holds for each; each gets its own seed, derived from `seed`. `num_threads` says how many programs are live at once
+        `timeout_s` holds for each; each gets its own seed, derived from `seed`. `num_threads` says how many programs are live at once
         (the name is SGLang's; no threads are made).
         """
         from .interpreter import run_many
@@ -129,7 +129,7 @@ class Program:
         def calls() -> Any:
             for index, item in enumerate(batch):
                 own_seed = None if seed is None else derive_seed(seed, (index,), 0)
-                named = _named(timeout=timeout, seed=own_seed)
+                named = _named(timeout_s=timeout_s, seed=own_seed)
                 yield self._call((), {**shared, **named, **item})
 
         return run_many(calls(), max_live)
@@ -162,7 +162,7 @@ class Program:
             wait_for,
             options=sampling,
             seed=of_run.get("seed"),
-            timeout_s=of_run.get("timeout"),
+            timeout_s=of_run.get("timeout_s"),
             namespace=of_run.get("namespace", ""),
             strict_text=of_run.get("strict_text", False),
         )

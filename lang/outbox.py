@@ -66,6 +66,7 @@ class Outbox:
             self.backend.send(OpenBranch(self.wire_id, self.namespace, self.strict_text))
         if self._unsent:
             self.backend.send(Append(self.wire_id, tuple(self._unsent)))
+            self._unsent.clear()
 
     def fork(self, children: Sequence[Outbox]) -> None:
         """One message makes all children; they may speak after it."""

@@ -63,7 +63,7 @@ class Run:
         if not variable.done.done():
             error = TimedOut(
                 f"{variable.name!r} had no result within the run's {self._timeout_s} s",
-                place="timeout",
+                place="timeout_s",
             )
             error.add_note(f"waiting for {variable.name!r}, submitted at {variable.place}")
             raise error

@@ -1,8 +1,7 @@
 """Where a model lies: an alias, a `.gguf` file or a Hugging Face folder becomes `ModelFiles`.
 
 Owns the table of aliases, the layout of the cache folder and the cheap check at load that a cached file is whole. Knows nothing of
-what is inside the files (`gguf_file`, `tokenizer`, `models/` do), of the network (`model_pull`), or of the environment: callers hand in
-the cache folder or the mapping to read it from.
+what is inside the files (`gguf_file`, `tokenizer`, `models/` do), of the network (`model_pull`), or of the environment (`config`).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import ModelError
+from .config import default_cache_dir
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +51,6 @@ ALIASES: Mapping[str, PackagedModel] = {
 }
 
 
-def default_cache_dir(environ: Mapping[str, str] | None = None) -> Path:
-    """The user's cache folder for models: RADIXLM_CACHE, else XDG_CACHE_HOME/radixlm, else ~/.cache/radixlm.
-
-    Relative paths in XDG_CACHE_HOME are ignored, as the XDG specification demands.
-    """
-    found = environ or {}
-    if found.get("RADIXLM_CACHE"):
-        return Path(found["RADIXLM_CACHE"]).expanduser()
-    xdg = Path(found.get("XDG_CACHE_HOME") or "")
-    return (xdg if xdg.is_absolute() else Path.home() / ".cache") / "radixlm"
-
-
 def packaged_model(alias: str) -> PackagedModel:
     """The table row of `alias`, or ModelError with the known ones."""
     if alias not in ALIASES:
@@ -80,7 +68,7 @@ def cached_path(model: PackagedModel, cache_dir: Path) -> Path:
 def resolve_model(name: str, cache_dir: Path | None = None) -> ModelFiles:
     """Find the model `name`: an alias that was pulled, a `.gguf` file, or a Hugging Face folder.
 
-    A path wins over an alias only when it is written as one (it has a separator or ends in .gguf). Raises ModelError with a hint.
+    An alias wins over a file of that name: write ./name for the file. `cache_dir`: the user's by default. Raises ModelError with a hint.
     """
     if not name:
         raise ModelError(

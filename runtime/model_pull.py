@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import IO
 
 from ..errors import ModelError
-from .model_files import PackagedModel, cached_path, default_cache_dir, packaged_model
+from .config import default_cache_dir
+from .model_files import PackagedModel, cached_path, packaged_model
 
 Progress = Callable[[str, int, int], None]
 """Called with a phase ("verify", "download" or "extract"), the bytes done and the bytes in all (0: not known yet)."""

@@ -22,6 +22,7 @@ from .kv_buffers import allocate_pool, num_pool_bytes
 from .model_files import ModelFiles
 from .models.registry import open_weights
 from .plan import U32, BatchPlan, Logprobs, SamplingBatch, ScoreRows, StepResult
+from .sampler import sample
 
 Sample = Callable[[Tensor, SamplingBatch, "U32 | None", ScoreRows], StepResult]
 
@@ -70,7 +71,7 @@ class ModelRunner:
         dtype: str = "float32",
         threads: int = 0,
         device: str = "cpu",
-        sample: Sample | None = None,
+        sample: Sample = sample,
     ) -> None:
         if dtype not in DTYPES:
             raise ConfigError(f"dtype={dtype!r} is not one of {', '.join(DTYPES)}", place="dtype")
@@ -80,10 +81,10 @@ class ModelRunner:
         with open_weights(files, DTYPES[dtype]) as weights:
             shape = weights.shape
             page_bytes = num_pool_bytes(shape, 1, page_size, DTYPES[dtype])
-            num_pages = num_pages or kv_bytes // page_bytes
+            num_pages = num_pages or kv_bytes // max(page_bytes, 1)
             pool = allocate_pool(shape, num_pages, page_size, DTYPES[dtype], device)
             self._model: PreparedModel = backend.prepare(weights, pool)
-        self._sample = sample or _default_sample()
+        self._sample = sample
         self.facts = ModelFacts(
             vocab_size=shape.vocab_size,
             context_length=shape.context_length,
@@ -99,6 +100,7 @@ class ModelRunner:
         self._model.copy_pages(plan.page_copies)
         return PendingStep(plan, self._model.forward(_step_batch(plan)))
 
+    @torch.inference_mode()
     def finish(self, pending: PendingStep, masks: U32 | None) -> StepResult:
         """Logits of the wanted rows, masked, sampled and scored. `masks` [M, ceil(V / 32)] in the order of plan.sampling.mask_rows."""
         plan, hidden = pending.plan, pending.hidden
@@ -126,12 +128,6 @@ class ModelRunner:
         return self._model.logits(
             hidden.index_select(0, torch.from_numpy(rows.astype(np.int64)).to(hidden.device))
         )
-
-
-def _default_sample() -> Sample:
-    from .sampler import sample
-
-    return sample
 
 
 def _step_batch(plan: BatchPlan) -> StepBatch:

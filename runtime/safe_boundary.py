@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -57,7 +56,7 @@ class BoundaryFinder:
 
 
 def boundary_finder(pipeline: Mapping[str, Any]) -> BoundaryFinder:
-    """The finder for a serialised tokenizer (`normalizer`, `added_tokens`, `pre_tokenizer` of its JSON; the model may be left out)."""
+    """The finder for a serialised tokenizer (the keys `normalizer`, `added_tokens`, `pre_tokenizer` of its JSON)."""
     nothing = BoundaryFinder(None)
     normalizer = _flat(pipeline.get("normalizer"), "normalizers")
     if not all(stage.get("type") in (*_COMPOSING, "Lowercase") for stage in normalizer):
@@ -77,12 +76,6 @@ def boundary_finder(pipeline: Mapping[str, Any]) -> BoundaryFinder:
         joins = [functools.partial(_joins_or_inside, join, frozenset(inside)) for join in joins]
     # A composing normalizer reaches over a boundary unless both sides are characters that it leaves alone.
     return BoundaryFinder(joins, ascii_only=bool(normalizer))
-
-
-def backend_pipeline(serialised: str) -> dict[str, Any]:
-    """The part of a serialised tokenizer that decides cuts."""
-    whole = json.loads(serialised)
-    return {key: whole.get(key) for key in ("normalizer", "added_tokens", "pre_tokenizer")}
 
 
 def _flat(stage: Mapping[str, Any] | None, key: str) -> list[Mapping[str, Any]]:

@@ -194,7 +194,7 @@ def _sort_descending(values: Tensor) -> Tensor:
     if values.device.type != "cpu":
         return values.sort(dim=1, descending=True).values
     # numpy sorts bare values an order of magnitude faster than torch sorts values with their indices
-    return torch.from_numpy(np.ascontiguousarray(np.sort(values.numpy(), axis=1)[:, ::-1]))
+    return torch.from_numpy(np.sort(values.numpy(), axis=1)[:, ::-1].copy())
 
 
 def _sum_before(sums: Tensor, place: Tensor) -> Tensor:

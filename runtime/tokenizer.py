@@ -15,7 +15,7 @@ from ..errors import PromptError
 from .chat_template import ChatTemplate, Piece
 from .detokenizer import IncrementalDecoder, decode_tokens
 from .model_files import ModelFiles
-from .safe_boundary import backend_pipeline, boundary_finder
+from .safe_boundary import boundary_finder
 from .tokenizer_parts import TokenizerParts
 
 __all__ = ["Encoded", "Piece", "Tokenizer", "load_tokenizer"]
@@ -26,7 +26,10 @@ _MAX_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Ids of a text, and the characters that no token spells and that were replaced, each once, in order of appearance."""
+    """Ids of a text, and the characters that no token spells and that were replaced, each once, in order of appearance.
+
+    A lone surrogate is reported by its number ("\\ud800"), because it cannot travel as text.
+    """
 
     ids: list[int]
     replaced: tuple[str, ...] = ()
@@ -44,7 +47,7 @@ class Tokenizer:
         self._prefix_space = parts.prefix_space
         self._spellable = bytes(range(256) if parts.spellable is None else sorted(parts.spellable))
         self._characters = parts.characters
-        self._boundaries = boundary_finder(backend_pipeline(parts.backend.to_str()))
+        self._boundaries = boundary_finder(parts.pipeline)
         self._longest_token_bytes = max(
             (len(data) for data in parts.token_bytes if data), default=0
         )
@@ -68,15 +71,18 @@ class Tokenizer:
 
     # -- text
 
-    def encode(self, text: str, *, strict: bool = False) -> Encoded:
+    def encode(self, text: str, *, strict: bool = False, continued: bool = False) -> Encoded:
         """Ids of plain text; spellings of special tokens inside it are ordinary characters.
 
+        continued: other ids stand before these, so a tokenizer that writes a space before a prompt does not write it here.
         strict: raise PromptError with place "line:column" at the first character that no token spells, instead of replacing it.
         """
         text, replaced = self._make_spellable(text, strict)
-        return Encoded(self._encode_spellable(text, self._prefix_space), replaced)
+        return Encoded(self._encode_spellable(text, self._prefix_space and not continued), replaced)
 
-    def encode_pieces(self, pieces: Sequence[Piece], *, strict: bool = False) -> Encoded:
+    def encode_pieces(
+        self, pieces: Sequence[Piece], *, strict: bool = False, continued: bool = False
+    ) -> Encoded:
         """Ids of pieces in a row. Neighbouring plain pieces are tokenized as one text; special pieces are their token.
 
         Raises PromptError for a special piece that this model does not have.
@@ -89,7 +95,7 @@ class Tokenizer:
                 continue
             text, lost = self._make_spellable(piece.text, strict)
             replaced.update(dict.fromkeys(lost))
-            ids += self._encode_spellable(text, self._prefix_space and not ids)
+            ids += self._encode_spellable(text, self._prefix_space and not (ids or continued))
         return Encoded(ids, tuple(replaced))
 
     def special_token_id(self, spelling: str) -> int:
@@ -183,9 +189,8 @@ class Tokenizer:
         lost = {character: None for character in text if not self._is_spellable(character)}
         if strict or self._replacement is None:
             raise _unspellable(text, next(iter(lost)), len(lost))
-        return text.translate({ord(character): self._replacement for character in lost}), tuple(
-            lost
-        )
+        spellable = text.translate({ord(character): self._replacement for character in lost})
+        return spellable, tuple(_reportable(character) for character in lost)
 
     # -- encoding
 
@@ -259,6 +264,11 @@ def _merged(pieces: Iterable[Piece]) -> list[Piece]:
         elif piece.text:
             merged.append(piece)
     return merged
+
+
+def _reportable(character: str) -> str:
+    """A lone surrogate cannot travel as text: its number in ASCII does."""
+    return f"\\u{ord(character):04x}" if "\ud800" <= character <= "\udfff" else character
 
 
 def _unspellable(text: str, character: str, num_lost: int) -> PromptError:

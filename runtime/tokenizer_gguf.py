@@ -11,6 +11,7 @@ that transformers does not tell apart from GPT-2's (the smollm family splits dig
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -92,9 +93,10 @@ def read_gguf_tokenizer(metadata: Mapping[str, Any], num_rows: int | None = None
             place="tokenizer.ggml.model",
             hint='Kinds: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE)',
         )
-    _match_whole(backend, tokens, token_types, frozenset(tokens_spelled))
+    added = _match_whole(backend, tokens, token_types, frozenset(tokens_spelled))
     return TokenizerParts(
         backend=backend,
+        pipeline={"pre_tokenizer": _serialised(backend.pre_tokenizer), "added_tokens": added},
         token_bytes=_token_bytes(
             tokens, token_types, spelled, frozenset(special.values()), num_rows or 0
         ),
@@ -115,15 +117,21 @@ def _match_whole(
     tokens: list[str],
     token_types: list[int],
     vocabulary: frozenset[str],
-) -> None:
+) -> list[dict[str, Any]]:
     """User-defined tokens (such as "<think>") are found in plain text before it is cut."""
+    added = [
+        token
+        for token, token_type in zip(tokens, token_types, strict=True)
+        if token_type == _USER_DEFINED and token in vocabulary
+    ]
     backend.add_tokens(  # pyright: ignore[reportUnknownMemberType]
-        [
-            tokenizers.AddedToken(token, normalized=False, special=False)
-            for token, token_type in zip(tokens, token_types, strict=True)
-            if token_type == _USER_DEFINED and token in vocabulary
-        ]
+        [tokenizers.AddedToken(token, normalized=False, special=False) for token in added]
     )
+    return [{"content": token} for token in added]
+
+
+def _serialised(stage: Any) -> Any:
+    return json.loads(stage.__getstate__())
 
 
 # ---------------------------------------------------------------------------------------------- byte-level BPE
@@ -131,28 +139,30 @@ def _match_whole(
 
 def _byte_level(metadata: Mapping[str, Any], tokens: list[str]) -> tokenizers.Tokenizer:
     name = _text(metadata, "tokenizer.ggml.pre", default="default")
+    pre_tokenizer = pre_tokenizer_of(name)
+    listed = _list(metadata, "tokenizer.ggml.merges", str)
+    merges = [_merge(text, index) for index, text in enumerate(listed)]
+    backend = _bpe(tokens, merges, ignore_merges=name in _WORDS_BEFORE_MERGES)
+    backend.pre_tokenizer = pre_tokenizer
+    return backend
+
+
+def pre_tokenizer_of(name: str) -> Any:
+    """The pre-tokenizer that GGUF files call `name`; ModelError when it is unknown."""
     if name not in _CUTS:
         raise ModelError(
             f"the pre-tokenizer {name!r} is not supported",
             place="tokenizer.ggml.pre",
             hint=f"Known: {', '.join(sorted(_CUTS))}. A folder with tokenizer.json says itself how it cuts",
         )
-    merges = [
-        _merge(text, index)
-        for index, text in enumerate(_list(metadata, "tokenizer.ggml.merges", str))
-    ]
-    backend = _bpe(tokens, merges, ignore_merges=name in _WORDS_BEFORE_MERGES)
-    cut = _CUTS[name]
-    if cut:
-        backend.pre_tokenizer = pre_tokenizers.Sequence(
-            [
-                pre_tokenizers.Split(tokenizers.Regex(cut), behavior="isolated"),
-                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-            ]
-        )
-    else:
-        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return backend
+    if not _CUTS[name]:
+        return pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(tokenizers.Regex(_CUTS[name]), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
 
 
 def _merge(text: str, index: int) -> tuple[str, str]:

@@ -62,6 +62,7 @@ def read_hf_tokenizer(folder: Path) -> TokenizerParts:
     )
     return TokenizerParts(
         backend=backend,
+        pipeline={key: whole.get(key) for key in ("normalizer", "added_tokens", "pre_tokenizer")},
         token_bytes=token_bytes,
         special_tokens=special,
         spellable=_spellable(vocabulary, byte_level),
@@ -135,17 +136,19 @@ def _num_rows(model_config: Mapping[str, Any]) -> int:
 
 
 def _adds_bos(config: Mapping[str, Any], whole: Mapping[str, Any], bos: str) -> bool:
-    if isinstance(config.get("add_bos_token"), bool):
-        return config["add_bos_token"]
+    declared: Any = config.get("add_bos_token")
+    if isinstance(declared, bool):
+        return declared
     todo: list[Any] = [whole.get("post_processor")]
     while todo:
         stage: Any = todo.pop()
         if isinstance(stage, dict):
             fields = cast("dict[str, Any]", stage)
             todo += fields.get("processors") or []
-            single: list[Any] = fields.get("single") or []
+            single: list[dict[str, Any]] = fields.get("single") or []
             if fields.get("type") == "TemplateProcessing" and single:
-                return bool(bos) and (single[0].get("SpecialToken") or {}).get("id") == bos
+                begin: dict[str, Any] = single[0].get("SpecialToken") or {}
+                return bool(bos) and begin.get("id") == bos
     return False
 
 

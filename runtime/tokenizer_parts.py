@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import tokenizers
 
@@ -22,11 +23,13 @@ END_SPELLINGS = (
 class TokenizerParts:
     """The facts of one tokenizer.
 
-    `backend` encodes plain text (`add_special_tokens=False`) and never matches a special token's spelling. `token_bytes[i]` is what token
-    i spells, None for special and unused ids. `prefix_space`: a text is encoded as if a space stood before it (SentencePiece).
+    `backend` encodes plain text (`add_special_tokens=False`) and never matches a special token's spelling; `pipeline` is what decides its
+    cuts, as in a tokenizer.json ("normalizer", "added_tokens", "pre_tokenizer"). `token_bytes[i]` is what token i spells, None for special
+    and unused ids. `prefix_space`: a text is encoded as if a space stood before it (SentencePiece).
     """
 
     backend: tokenizers.Tokenizer
+    pipeline: Mapping[str, Any]
     token_bytes: list[bytes | None]
     special_tokens: Mapping[str, int]  # spelling -> id
     spellable: (

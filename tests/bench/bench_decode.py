@@ -16,10 +16,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from bench_report import alternating, parse_options, report
 from paged_steps import LogitsProbe, PagedSequence, plan_step
-from transformers_oracle import load_oracle
-
 from radixlm.runtime.model_files import resolve_model
 from radixlm.runtime.model_runner import ModelRunner
+from transformers_oracle import load_oracle
 
 PROMPT_TOKENS = 64
 PAGE_SIZE = 16
@@ -30,17 +29,23 @@ def main() -> None:
     options = parse_options(__doc__ or "")
     num_tokens, rounds = (16, 1) if options.quick else (64, 5)
     files = resolve_model(options.model)
-    runner = ModelRunner(files, num_pages=64, page_size=PAGE_SIZE, threads=options.threads, sample=LogitsProbe())
+    runner = ModelRunner(
+        files, num_pages=64, page_size=PAGE_SIZE, threads=options.threads, sample=LogitsProbe()
+    )
     oracle = load_oracle(files)
     prompt = np.random.default_rng(0).integers(0, runner.facts.vocab_size, PROMPT_TOKENS).tolist()
 
     def ours() -> float:
         sequence = PagedSequence(list(range(64)), list(prompt))
-        result = runner.finish(runner.launch(plan_step([(sequence, PROMPT_TOKENS)], PAGE_SIZE, greedy=True)), None)
+        result = runner.finish(
+            runner.launch(plan_step([(sequence, PROMPT_TOKENS)], PAGE_SIZE, greedy=True)), None
+        )
         start = time.perf_counter()
         for _ in range(num_tokens):
             sequence.token_ids.append(int(result.token_ids[0]))
-            result = runner.finish(runner.launch(plan_step([(sequence, 1)], PAGE_SIZE, greedy=True)), None)
+            result = runner.finish(
+                runner.launch(plan_step([(sequence, 1)], PAGE_SIZE, greedy=True)), None
+            )
         return num_tokens / (time.perf_counter() - start)
 
     def theirs() -> float:

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lagging_backend import lagging
+from manual_backend import ManualBackend
 from radixlm import (
     Aborted,
     EngineDied,
+    ProgramError,
     ScriptedBackend,
     State,
     assistant,
@@ -161,7 +163,7 @@ def test_an_answer_without_outputs_is_an_error_not_a_hang() -> None:
         s += gen("x")
 
     with pytest.raises(IndexError):
-        f.run(backend=Empty(default="x"), timeout=5)
+        f.run(backend=Empty(default="x"), timeout_s=5)
 
 
 # A random program: text, gens, selects, forks and reads, on any of the branches that exist.
@@ -237,3 +239,46 @@ def assert_orderly(sent: list[Any]) -> None:
             if isinstance(message, CloseBranch):
                 closed.add(message.branch)
     assert known == closed
+
+
+def test_answers_that_come_at_once_behind_a_late_one_do_not_recurse() -> None:
+    backend = ManualBackend(answers_later_scores_at_once=True)
+
+    @function
+    def f(s: State) -> None:
+        for _ in range(2000):
+            s += select("a", ["x", "y"])
+        backend.choose(next(iter(backend.futures)))
+
+    assert f.run(backend=backend, timeout_s=20).text() == "x" * 2000
+
+
+@pytest.mark.parametrize("later", ["finishes", "fails otherwise"])
+def test_a_result_behind_a_failure_counts_as_failed_whatever_the_backend_says(later: str) -> None:
+    backend = ManualBackend()
+
+    @function
+    def f(s: State) -> None:
+        s += "a" + gen("first") + gen("second")
+        first, second = backend.futures
+        backend.futures[first].set_exception(EngineDied("it ended"))
+        if later == "finishes":
+            backend.finish(second, "nonsense")
+        else:
+            backend.futures[second].set_exception(ProgramError("no such branch"))
+        with pytest.raises(EngineDied, match="it ended"):
+            _ = s["second"]
+
+    f.run(backend=backend)
+
+
+def test_without_an_end_token_the_choices_alone_follow_a_line_break() -> None:
+    backend = ManualBackend()
+
+    @function
+    def f(s: State) -> None:
+        s += select("a", ["x", "y"], choices_method="unconditional_likelihood_normalized")
+        for request in list(backend.futures):
+            backend.choose(request)
+
+    assert f.run(backend=backend)["a"] == "x"

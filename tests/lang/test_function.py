@@ -151,7 +151,7 @@ def test_a_run_past_its_timeout_raises_aborts_and_closes() -> None:
     backend = ScriptedBackend(default="x")
     backend.pause()
     with pytest.raises(TimedOut, match="'answer'") as caught:
-        ask.run("x", backend=backend, timeout=0.05)
+        ask.run("x", backend=backend, timeout_s=0.05)
     assert any(__file__ in note for note in caught.value.__notes__)
     assert [m.request for m in backend.sent if isinstance(m, Abort)] == ["answer#2"]
     assert not backend.open_branches
@@ -239,7 +239,7 @@ def test_a_batch_times_out_program_by_program() -> None:
 
     backend = ScriptedBackend(default="x")
     backend.pause()
-    states = f.run_batch([{"slow": i == 1} for i in range(3)], backend=backend, timeout=0.05)
+    states = f.run_batch([{"slow": i == 1} for i in range(3)], backend=backend, timeout_s=0.05)
     assert [type(st.error()) for st in states] == [type(None), TimedOut, type(None)]
     assert not backend.open_branches
     with pytest.raises(Aborted):

@@ -74,7 +74,7 @@ def test_arun_times_out() -> None:
     backend = ScriptedBackend(default="x")
     backend.pause()
     with pytest.raises(TimedOut):
-        asyncio.run(ask.arun("q", backend=backend, timeout=0.05))
+        asyncio.run(ask.arun("q", backend=backend, timeout_s=0.05))
     assert not backend.open_branches
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from paged_steps import LogitsProbe, PagedSequence, no_sampling, plan_step
-from tiny_llamas import TinyLlama, tiny_llama, write_gguf
-
 from radixlm.errors import ConfigError
 from radixlm.runtime.model_runner import SCORED_ROWS_PER_CHUNK, ModelRunner
 from radixlm.runtime.plan import Logprobs, ScoreRows, SharedGroup, StepResult
+from tiny_llamas import TinyLlama, tiny_llama, write_gguf
 
 TOLERANCE = 1e-3
 PAGE_SIZE = 4
@@ -233,6 +232,7 @@ def test_the_pool_holds_as_many_pages_as_the_memory_given(plain: TinyLlama) -> N
     [
         ({"num_pages": 0, "kv_bytes": 10}, "num_pages"),
         ({"num_pages": 1, "page_size": 24}, "page_size"),
+        ({"num_pages": 1, "page_size": 0}, "page_size"),
         ({"num_pages": 1, "dtype": "int8"}, "dtype"),
         ({"num_pages": 1, "kernels": "fastest"}, "kernels"),
     ],

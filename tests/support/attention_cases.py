@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-
 from radixlm.kernels.ops import DecoderShape, KvPool, PrefixGroup, StepBatch
 
 
@@ -91,10 +90,11 @@ def slots_of(table: np.ndarray, length: int, page_size: int) -> np.ndarray:
 
 
 def naive_attention(case: AttentionCase) -> torch.Tensor:
-    """Attention of each row and head over the positions up to its own, one dot product at a time, in float64: [T, Hq * D]."""
+    """Attention of one row and head at a time over the positions up to its own, in float64: [T, Hq * D]."""
     batch, shape = case.batch, case.shape
-    keys, values = case.kv.keys[0].double(), case.kv.values[0].double()
-    result = torch.zeros(len(batch.positions), shape.num_heads, shape.head_dim, dtype=torch.float64)
+    keys, values = case.kv.keys[0].double().numpy(), case.kv.values[0].double().numpy()
+    queries = case.q.double().numpy()
+    result = np.zeros((len(batch.positions), shape.num_heads, shape.head_dim))
     for sequence in range(len(batch.context_lens)):
         for row in range(batch.query_starts[sequence], batch.query_starts[sequence + 1]):
             slots = slots_of(
@@ -102,12 +102,7 @@ def naive_attention(case: AttentionCase) -> torch.Tensor:
             )
             for head in range(shape.num_heads):
                 kv_head = head // (shape.num_heads // shape.num_kv_heads)
-                q = case.q[row, head].double()
-                scores = [
-                    float(q @ keys[slot, kv_head]) / math.sqrt(shape.head_dim) for slot in slots
-                ]
-                weights = np.exp(np.array(scores) - max(scores))
-                weights /= weights.sum()
-                for weight, slot in zip(weights, slots, strict=True):
-                    result[row, head] += weight * values[slot, kv_head]
-    return result.flatten(1)
+                scores = keys[slots, kv_head] @ queries[row, head] / math.sqrt(shape.head_dim)
+                weights = np.exp(scores - scores.max())
+                result[row, head] = weights / weights.sum() @ values[slots, kv_head]
+    return torch.from_numpy(result).flatten(1)

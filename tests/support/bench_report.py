@@ -13,10 +13,14 @@ import torch
 def parse_options(description: str) -> argparse.Namespace:
     """--json, --threads, --model (an alias, .gguf file or folder), --quick."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--json", action="store_true", help="print one JSON line instead of a table")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON line instead of a table"
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--model", default="smollm2-135m")
-    parser.add_argument("--quick", action="store_true", help="a fraction of the work, to see that the bench runs")
+    parser.add_argument(
+        "--quick", action="store_true", help="a fraction of the work, to see that the bench runs"
+    )
     return parser.parse_args()
 
 
@@ -25,16 +29,30 @@ def machine() -> str:
     model = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            model = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+            model = next(
+                line.split(":")[1].strip() for line in lines if line.startswith("model name")
+            )
     except (OSError, StopIteration):
         pass
     return f"{model}, {torch.get_num_threads()} threads, torch {torch.__version__}"
 
 
-def report(name: str, rows: dict[str, float], ratio: float, unit: str, as_json: bool, floor: float) -> None:
+def report(
+    name: str, rows: dict[str, float], ratio: float, unit: str, as_json: bool, floor: float
+) -> None:
     """Rows are name -> rate in `unit`; `ratio` is ours over the peer's, which should reach `floor`."""
     if as_json:
-        print(json.dumps({"bench": name, "unit": unit, "rates": rows, "ratio": round(ratio, 3), "machine": machine()}))
+        print(
+            json.dumps(
+                {
+                    "bench": name,
+                    "unit": unit,
+                    "rates": rows,
+                    "ratio": round(ratio, 3),
+                    "machine": machine(),
+                }
+            )
+        )
         return
     print(f"{name} ({machine()})")
     for row, rate in rows.items():
@@ -42,7 +60,9 @@ def report(name: str, rows: dict[str, float], ratio: float, unit: str, as_json: 
     print(f"  {'ratio':<44} {ratio:10.2f} (at least {floor} wanted)")
 
 
-def alternating(ours: Callable[[], float], theirs: Callable[[], float], rounds: int) -> tuple[float, float, float]:
+def alternating(
+    ours: Callable[[], float], theirs: Callable[[], float], rounds: int
+) -> tuple[float, float, float]:
     """Median rates of both and the median of their ratios, measured in turns so that load on the machine meets both."""
     pairs = [(ours(), theirs()) for _ in range(rounds)]
     ratios = sorted(mine / other for mine, other in pairs)

@@ -227,7 +227,7 @@ class Driver:
 
 def alone(prompt, *, options: tuple[bytes, ...] = (), driver=None, **sampling) -> m.Done | m.EngineFailed:
     """The answer on a fresh idle engine."""
-    fresh = Driver(**(driver or {}))
+    fresh = Driver(**(driver or {}), check=False)
     if options:
         fresh.load("g", *options)
     fresh.submit("alone", prompt, program="g" if options else "", **sampling)

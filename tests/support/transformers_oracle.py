@@ -6,10 +6,9 @@ import contextlib
 import io
 
 import torch
+from radixlm.runtime.model_files import ModelFiles
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
-
-from radixlm.runtime.model_files import ModelFiles
 
 
 def load_oracle(files: ModelFiles) -> PreTrainedModel:
@@ -18,6 +17,8 @@ def load_oracle(files: ModelFiles) -> PreTrainedModel:
     logging.disable_progress_bar()
     where = {"gguf_file": files.path.name} if files.kind == "gguf" else {}
     folder = files.path.parent if files.kind == "gguf" else files.path
-    with contextlib.redirect_stderr(io.StringIO()):  # its GGUF reader prints a progress bar whatever the setting
+    with contextlib.redirect_stderr(
+        io.StringIO()
+    ):  # its GGUF reader prints a progress bar whatever the setting
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **where)
     return model.eval()

@@ -1,0 +1,57 @@
+"""The text of one request while it is generated, as an iterator for a plain thread. Owns the hand-over from the client's loop thread."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator
+from concurrent.futures import Future
+from types import TracebackType
+
+from . import messages as m
+from .client import Client
+from .completions import Completion, Decode
+
+
+class TextStream(Iterator[str]):
+    """Pieces of text as they become certain; joined, they are the text. Leaving it early (`close`, `with`) aborts the request."""
+
+    def __init__(self, client: Client, request: m.Generate, decode: Decode) -> None:
+        self._decode = decode
+        self._pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._future: Future[m.Finished] = client.request(request, self._on_delta)
+        self._future.add_done_callback(lambda _: self._pieces.put(None))
+        self._is_over = False
+
+    def _on_delta(self, delta: m.Delta) -> None:
+        if delta.index == 0 and delta.text:
+            self._pieces.put(delta.text)
+
+    def __next__(self) -> str:
+        if self._is_over:
+            raise StopIteration
+        piece = self._pieces.get()
+        if piece is not None:
+            return piece
+        self._is_over = True
+        if not self._future.cancelled():
+            self._future.result()  # raises what ended the request
+        raise StopIteration
+
+    def __enter__(self) -> TextStream:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Abort the request if it is still running."""
+        self._future.cancel()
+
+    def result(self, timeout_s: float | None = None) -> Completion:
+        """The finished request; waits for it."""
+        return Completion(self._future.result(timeout_s), self._decode)

@@ -1,0 +1,78 @@
+"""Sampling arguments become arrays, row by row, with their sparse parts."""
+
+from __future__ import annotations
+
+import numpy as np
+from bare_requests import bare_request
+
+from radixlm.runtime.sampling_batch import Bans, SampleRow, SamplingTable
+from radixlm.runtime.token_counts import TokenCounts
+
+
+def build(requests):
+    table = SamplingTable(len(requests), Bans(64, (0, 33)))
+    for slot, request in enumerate(requests):
+        request.slot = slot
+    return table.build([SampleRow(r, r.choice, row) for row, r in enumerate(requests)])
+
+
+def test_every_argument_reaches_its_row():
+    a = bare_request((5, 6), temperature=0.5, top_k=3, top_p=0.9, min_p=0.1, typical_p=0.8, seed=9, logprobs=2)
+    b = bare_request((5,), repetition_penalty=1.5, frequency_penalty=0.25, presence_penalty=-0.5)
+    batch = build([a, b])
+    assert batch.temperature.tolist() == [0.5, 0.0]
+    assert batch.top_k.tolist() == [3, 0]
+    assert np.allclose(batch.top_p, [0.9, 1.0])
+    assert np.allclose(batch.min_p, [0.1, 0.0])
+    assert np.allclose(batch.typical_p, [0.8, 1.0])
+    assert np.allclose(batch.repetition_penalty, [1.0, 1.5])
+    assert batch.frequency_penalty.tolist() == [0.0, 0.25]
+    assert batch.presence_penalty.tolist() == [0.0, -0.5]
+    assert batch.seeds.tolist() == [a.submission.seed, b.submission.seed]
+    assert batch.positions.tolist() == [2, 1]  # of the token to come
+    assert batch.num_logprobs.tolist() == [2, -1]
+    assert batch.mask_rows.size == batch.count_rows.size == batch.bias_rows.size == 0
+
+
+def test_large_seeds_survive():
+    request = bare_request()
+    request.submission.seed = 2**63 - 1
+    assert int(build([request]).seeds[0]) == 2**63 - 1
+
+
+def test_a_slot_that_changes_hands_changes_its_arguments():
+    table = SamplingTable(1, Bans(64, (0,)))
+    for temperature in (0.5, 0.25):
+        request = bare_request(temperature=temperature)
+        request.slot = 0
+        assert table.build([SampleRow(request, 0, 0)]).temperature.tolist() == [temperature]
+
+
+def test_counts_and_biases_are_joined_by_row():
+    plain, counted = bare_request(), bare_request(logit_bias={7: 1.5})
+    counted.counts = TokenCounts(np.array([4, 5], dtype=np.int32))
+    counted.counts.add_output(9)
+    batch = build([plain, counted])
+    assert batch.count_rows.tolist() == [1, 1, 1]
+    assert batch.count_token_ids.tolist() == [4, 5, 9]
+    assert batch.count_output.tolist() == [0, 0, 1]
+    assert batch.count_prompt.tolist() == [1, 1, 0]
+    assert (batch.bias_rows.tolist(), batch.bias_token_ids.tolist(), batch.bias_values.tolist()) == ([1], [7], [1.5])
+
+
+def test_bans_hold_before_min_tokens_and_under_ignore_eos():
+    bans = Bans(64, (0, 33))
+    early = bare_request(min_tokens=2, stop_token_ids=(9,))
+    assert set(bans.token_ids(early)) == {0, 33, 9}
+    for _ in range(2):
+        early.tokens.append(5)
+    assert bans.token_ids(early) == ()
+    assert bans.mask(early) is None
+    endless = bare_request(ignore_eos=True, stop_token_ids=(9,))
+    assert set(bans.token_ids(endless)) == {0, 33}
+    mask = bans.mask(endless)
+    assert mask is not None
+    assert mask.tolist() == [1, 2]
+    batch = build([endless])
+    assert sorted(batch.bias_token_ids.tolist()) == [0, 33]
+    assert np.isneginf(batch.bias_values).all()
