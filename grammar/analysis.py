@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..errors import GrammarError
-from .expr import Alt, And, Chars, Erase, Expr, Grammar, Limits, Lit, Minus, Ref, Repeat, Seq
+from .expr import Alt, And, Bytes, Chars, Erase, Expr, Grammar, Limits, Lit, Minus, Ref, Repeat, Seq
 
 SHARED_SIZE_MIN = 24  # a shared part larger than this is built once, as a region
 UNROLL_SIZE_MAX = (
@@ -18,6 +18,10 @@ UNROLL_SIZE_MAX = (
 )
 _PRODUCT_SIZE = 200  # what an intersection or difference is taken to need: always worth sharing
 _REGION_SIZE = 2  # what a call costs in its caller
+_LEAVES = (
+    Lit,
+    Bytes,
+)  # never visited on their own: there may be very many, and nothing is decided about them
 
 
 class Analysis:
@@ -30,7 +34,7 @@ class Analysis:
         self.recursive: set[int] = set()  # rule expressions that are called while they are open
         self._visit_all()
         self._check_products()
-        self.nullable: dict[int, bool] = {}  # by identity; filled by `find_nullable`
+        self._nullable: dict[int, bool] = {}  # filled by `find_nullable`
         self._uses = self._count_uses()
         self._sizes: dict[int, int] = {}
         self._regions: set[int] = set(self.recursive)
@@ -67,15 +71,14 @@ class Analysis:
         return bound > 1 and bound * self._size_in_parent(expr.item) > UNROLL_SIZE_MAX
 
     def children(self, expr: Expr) -> tuple[Expr, ...]:
-        """The direct parts of `expr`."""
+        """The direct parts of `expr`, leaves left out."""
         if isinstance(expr, Seq | Alt | And):
-            return expr.items
-        if isinstance(expr, Repeat | Erase):
-            return (expr.item,)
+            return tuple(item for item in expr.items if type(item) not in _LEAVES)
         if isinstance(expr, Minus):
-            return (expr.keep, expr.drop)
-        if isinstance(expr, Ref):
-            return (self.rule(expr),)
+            return tuple(item for item in (expr.keep, expr.drop) if type(item) not in _LEAVES)
+        if isinstance(expr, Repeat | Erase | Ref):
+            part = self.rule(expr) if isinstance(expr, Ref) else expr.item
+            return () if isinstance(part, _LEAVES) else (part,)
         return ()
 
     def _visit_all(self) -> None:
@@ -133,7 +136,7 @@ class Analysis:
 
     def find_nullable(self, products: Mapping[int, bool]) -> None:
         """Decide which expressions accept the empty string; `products` says it of every And, Minus and Erase."""
-        known = self.nullable = {id(expr): products.get(id(expr), False) for expr in self.order}
+        known = self._nullable = {id(expr): products.get(id(expr), False) for expr in self.order}
         is_changed = True
         while is_changed:  # parts come before wholes, so recursion alone asks for more rounds
             is_changed = False
@@ -142,17 +145,22 @@ class Analysis:
                     known[id(expr)] = True
                     is_changed = bool(self.recursive)
 
+    def accepts_empty(self, expr: Expr) -> bool:
+        """Whether `expr` accepts the empty string."""
+        return not expr.data if isinstance(expr, Lit) else self._nullable.get(id(expr), False)
+
     def _is_nullable(self, expr: Expr, known: dict[int, bool]) -> bool:
-        if isinstance(expr, Lit):
-            return not expr.data
+        def is_known(part: Expr) -> bool:
+            return not part.data if isinstance(part, Lit) else known.get(id(part), False)
+
         if isinstance(expr, Repeat):
-            return expr.lo == 0 or known[id(expr.item)]
+            return expr.lo == 0 or is_known(expr.item)
         if isinstance(expr, Alt):
-            return any(known[id(item)] for item in expr.items)
+            return any(map(is_known, expr.items))
         if isinstance(expr, Seq):
-            return all(known[id(item)] for item in expr.items)
+            return all(map(is_known, expr.items))
         if isinstance(expr, Ref):
-            return known[id(self.rule(expr))]
+            return is_known(self.rule(expr))
         return False
 
     def _count_uses(self) -> dict[int, int]:
@@ -173,7 +181,8 @@ class Analysis:
             return 4 + len(expr.ranges) if expr.ranges and expr.ranges[-1][1] > 0x7F else 1
         if isinstance(expr, And | Minus | Erase):
             return _PRODUCT_SIZE
-        inner = sum(map(self._size_in_parent, self.children(expr)))
+        inner = len(expr.items) if isinstance(expr, Seq | Alt) else 1
+        inner = max(inner, sum(map(self._size_in_parent, self.children(expr))))
         if isinstance(expr, Repeat):
             if self.is_counted(expr):
                 return _REGION_SIZE

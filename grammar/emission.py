@@ -46,7 +46,7 @@ def emit(graph: Graph, start: int, alphabet: int) -> GrammarProgram:
             f"the grammar needs {edges[0].size} automaton edges, more than limits.transitions={limit}",
             keyword="transitions",
         )
-    masks = rows.masks | {1 << value for value in {b for _, data, _ in rows.literals for b in data}}
+    masks = rows.masks | {1 << byte for byte in set(b"".join(data for _, data, _ in rows.literals))}
     class_of_byte, num_classes = _class_table(masks)
     loops = list(rows.loop_number)
     rank = {
@@ -168,29 +168,30 @@ def _edges(rows: _Rows, num_graph_states: int, distances: list[int]) -> tuple[li
         for source, mask, target in rows.edges
         for low, high in _mask_ranges(mask, known)
     ]
-    sources: list[I32] = []
-    targets: list[I32] = []
-    costs: list[I64] = []
-    next_free = num_graph_states
-    for source, data, target in rows.literals:
-        inner = np.arange(next_free, next_free + len(data) - 1, dtype=np.int32)
-        sources.append(np.concatenate((np.array([source], dtype=np.int32), inner)))
-        targets.append(np.concatenate((inner, np.array([target], dtype=np.int32))))
-        costs.append(np.arange(len(data) - 1, 0, -1, dtype=np.int64) + distances[target])
-        next_free += len(data) - 1
+    lengths = np.array([len(data) for _, data, _ in rows.literals], dtype=np.int64)
     text = np.frombuffer(b"".join(data for _, data, _ in rows.literals), dtype=np.uint8).astype(
         np.int32
     )
+    lasts = np.cumsum(lengths) - 1
+    # Byte j of all texts together, in literal k, leads to a state of its own: those are numbered on, one less per literal.
+    after = num_graph_states + np.arange(len(text)) - np.repeat(np.arange(len(lengths)), lengths)
+    before = after - 1
+    before[lasts - lengths + 1] = [source for source, _, _ in rows.literals]
+    after[lasts] = [target for _, _, target in rows.literals]
+    costs = np.repeat(
+        lasts + np.array([distances[target] for _, _, target in rows.literals], dtype=np.int64),
+        lengths,
+    )
+    literal_distances = np.delete(costs - np.arange(len(text)), lasts)
     table = np.array(listed, dtype=np.int32).reshape(-1, 4)
     columns = [
-        np.concatenate((table[:, 0], *sources)).astype(np.int32),
+        np.concatenate((table[:, 0], before)).astype(np.int32),
         np.concatenate((table[:, 1], text)).astype(np.int32),
         np.concatenate((table[:, 2], text)).astype(np.int32),
-        np.concatenate((table[:, 3], *targets)).astype(np.int32),
+        np.concatenate((table[:, 3], after)).astype(np.int32),
     ]
     order = np.argsort(columns[0], kind="stable")
-    literal_distances = np.concatenate(costs) if costs else np.zeros(0)
-    return [column[order] for column in columns], literal_distances.astype(np.int64)
+    return [column[order] for column in columns], literal_distances
 
 
 def _class_table(masks: set[int]) -> tuple[U8, int]:

@@ -89,7 +89,7 @@ class Lowering:
 
     def _call(self, expr: Expr, source: int, target: int) -> None:
         self.graph.states[source].calls.append((self._region(expr), target))
-        if self._analysis.nullable[id(expr)]:
+        if self._analysis.accepts_empty(expr):
             self.graph.states[source].empty.append(target)
 
     def _region(self, expr: Expr) -> int:
@@ -190,7 +190,7 @@ class Lowering:
             self._copies(_Copies(expr.item, expr.lo, expr.hi), source, target)
             return
         item = self._analysis.target(expr.item)
-        lo = 0 if self._analysis.nullable[id(item)] else expr.lo
+        lo = 0 if self._analysis.accepts_empty(item) else expr.lo
         self.graph.loops.append(Loop(self._region(item), max(lo, 1), expr.hi, target))
         self.graph.states[source].loops.append(len(self.graph.loops) - 1)
         if lo == 0:

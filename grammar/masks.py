@@ -5,7 +5,7 @@ Owns the memo and the closing-in-time rule. Knows nothing of histories or reques
 1. The state is taken abstractly: return addresses of the regions it stands in become holes, loop bounds farther than the longest token
    become "far". Many states (every string body, at any depth and count) share one abstract state, and so one memoised walk of the trie.
 2. Where that walk returns into a hole, the token may go on only if the real caller agrees. Such nodes were left aside, grouped by their
-   abstract state; each group is walked on from the real state (holes filled), again memoised under its abstraction.
+   abstract state; each group is walked on from the real state (holes filled), again abstractly and memoised, with one more caller known.
 3. A state that takes all characters of a slice (free text) gets the slice's tokens at once and walks only the trie of the others.
 
 Every state of a program can reach acceptance, so a token is allowed exactly if its last byte leaves a state.
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -108,9 +109,11 @@ class TokenMasks:
         self._returns.clear()
         self._num_memo_bytes = 0
 
-    def _add(self, root_set: int, state: MatchState, out: U32) -> int:
+    def _add(self, root_set: int, state: MatchState, out: U32, num_returns: int = 0) -> int:
         """Allow the tokens that go on from `state` below the root set; an upper bound on the distance behind any of them."""
-        abstract, stacks = self.store.abstract(state, self.vocabulary.max_token_bytes)
+        if not state.configs:
+            return 0
+        abstract, stacks = self.store.abstract(state, self.vocabulary.max_token_bytes, num_returns)
         entry = self._entry(root_set, abstract)
         if entry.words is None:
             np.bitwise_or(out, entry.bits, out=out)
@@ -124,7 +127,7 @@ class TokenMasks:
             after = self._returns.get(key)
             if after is None:
                 after = self._returns[key] = self.store.concrete(group_state, stacks)
-            worst_cost = max(worst_cost, self._add(group_roots, after, out))
+            worst_cost = max(worst_cost, self._add(group_roots, after, out, num_returns + 1))
         return worst_cost
 
     def _entry(self, root_set: int, state: MatchState) -> _Entry:
@@ -149,7 +152,7 @@ class TokenMasks:
         row = self._row(_token_ids(trie, walked.nodes))
         if part is not None:
             row |= part.part.mask
-        costs = [self.store.states[index].cost for index in np.unique(walked.indices).tolist()]
+        costs = [self.store.states[index].cost for index in _distinct(walked.indices)]
         groups = tuple(
             (self.store.states[index], self._root_set(trie, nodes))
             for index, nodes in walked.stopped.items()
@@ -218,3 +221,8 @@ def _token_ids(trie: Trie, nodes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32
     return trie.token_ids[
         np.arange(total) + np.repeat(trie.token_start[nodes] - ends + counts, counts)
     ]
+
+
+def _distinct(values: npt.NDArray[np.int32]) -> list[int]:
+    """The distinct values, ascending."""
+    return cast(list[int], np.unique(values).tolist())

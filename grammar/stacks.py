@@ -21,26 +21,26 @@ _FIRST_LOOP = -3
 ENDLESS = -1  # hi of a loop without upper bound
 FAR = 1 << 62  # lo of a loop in an abstract state: more rounds than one token can make
 
+_MAX_ABSTRACT_LOOPS = 3  # loops inside loops beyond this depth are holes too
 _MAX_MERGE_DEPTH = 150  # deeper, frames of one place stay apart: exact still, only less shared
 
 Frame = tuple[int, int, int, "Stack | None"]
 
 
 class Stack:
-    """An immutable, hash-consed set of frames.
+    """An immutable, hash-consed set of frames (compared by identity).
 
     `cost`: least bytes from the end of the region above to the end of the text; `worst_cost`: the same if only its most expensive
     stack survives.
     """
 
-    __slots__ = ("cost", "frames", "has_loops", "uid", "worst_cost")
+    __slots__ = ("cost", "frames", "uid", "worst_cost")
 
     def __init__(self, uid: int, frames: tuple[Frame, ...], cost: int, worst_cost: int) -> None:
         self.uid = uid
         self.frames = frames
         self.cost = cost
         self.worst_cost = worst_cost
-        self.has_loops = frames[0][0] <= _FIRST_LOOP
 
 
 def loop_code(loop: int) -> int:
@@ -163,24 +163,41 @@ class StackStore:
             found[place] = parent
         return self.make((code, lo, hi, parent) for (code, lo, hi), parent in found.items())
 
-    def abstract(self, stack: Stack, max_bytes: int, holes: dict[Stack, int]) -> Stack:
-        """`stack` as far as the next `max_bytes` bytes can tell before a region's end returns to its caller.
+    def abstract(
+        self,
+        stack: Stack,
+        max_bytes: int,
+        num_returns: int,
+        holes: dict[Stack, int],
+        num_loops: int = 0,
+    ) -> Stack:
+        """`stack` as far as the next `max_bytes` bytes can tell until a region's end goes back `num_returns` + 1 callers.
 
-        Frames other than loops become holes, numbered in `holes`; loop bounds beyond `max_bytes` rounds become FAR or ENDLESS (each
-        round consumes a byte).
+        What lies deeper becomes holes, numbered in `holes`; loop bounds beyond `max_bytes` rounds become FAR or ENDLESS (each round
+        consumes a byte). The outermost frame stays: nothing can follow behind it.
         """
-        if not stack.has_loops:
+        if num_loops > _MAX_ABSTRACT_LOOPS:
             return self.make([(HOLE, holes.setdefault(stack, len(holes)), 0, None)])
-        frames: list[Frame] = []
-        others = [frame for frame in stack.frames if frame[0] > _FIRST_LOOP]
-        if others:
-            frames.append((HOLE, holes.setdefault(self.make(others), len(holes)), 0, None))
-        for code, lo, hi, parent in stack.frames:
-            if code <= _FIRST_LOOP and parent is not None:
+        kept: list[Frame] = []
+        cut: list[Frame] = []
+        for frame in stack.frames:
+            code, lo, hi, parent = frame
+            if parent is None:
+                kept.append(frame)
+            elif code <= _FIRST_LOOP:
                 near_lo = FAR if lo > max_bytes else lo
                 near_hi = ENDLESS if hi > max_bytes else hi
-                frames.append((code, near_lo, near_hi, self.abstract(parent, max_bytes, holes)))
-        return self.make(frames)
+                parent = self.abstract(parent, max_bytes, num_returns, holes, num_loops + 1)
+                kept.append((code, near_lo, near_hi, parent))
+            elif num_returns:
+                parent = self.abstract(parent, max_bytes, num_returns - 1, holes)
+                kept.append((code, lo, hi, parent))
+            else:
+                cut.append(frame)
+        if cut:
+            deeper = stack if len(cut) == len(stack.frames) else self.make(cut)
+            kept.append((HOLE, holes.setdefault(deeper, len(holes)), 0, None))
+        return self.union(kept)
 
     def fill_holes(self, stack: Stack, fillings: tuple[Stack, ...]) -> Stack:
         """`stack` with each hole replaced by its filling."""

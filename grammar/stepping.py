@@ -8,11 +8,10 @@ past its budget): states held by a matcher stay valid and are entered into the t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from ..errors import GrammarError, InvariantError
+from .moves import ProgramMoves
 from .program import I32, GrammarProgram
 from .stacks import (
     BOTTOM,
@@ -36,7 +35,7 @@ class MatchState:
     """All configurations after some text. `holes`: abstract stacks that an end has returned into (abstract states only)."""
 
     __slots__ = (
-        "abstraction",
+        "abstractions",
         "configs",
         "cost",
         "generation",
@@ -60,19 +59,7 @@ class MatchState:
         self.index = -1
         self.generation = -1
         self.live_bytes: tuple[int, ...] | None = None
-        self.abstraction: tuple[int, MatchState, tuple[Stack, ...]] | None = None
-
-
-@dataclass(slots=True)
-class _Moves:
-    """What one program state leads to by empty moves alone."""
-
-    byte_states: list[int] = field(default_factory=list[int])
-    calls: list[tuple[int, int]] = field(
-        default_factory=list[tuple[int, int]]
-    )  # (region, return state)
-    loops: list[int] = field(default_factory=list[int])
-    is_end: bool = False
+        self.abstractions: dict[tuple[int, int, int], tuple[MatchState, tuple[Stack, ...]]] = {}
 
 
 class _Closing:
@@ -92,48 +79,21 @@ class StateStore:
 
     def __init__(self, program: GrammarProgram, state_costs: list[int]) -> None:
         self.program = program
-        self.num_classes = program.num_classes
-        self.class_of_byte: list[int] = program.class_of_byte.tolist()
+        self.moves = moves = ProgramMoves(program)
+        self.num_classes = moves.num_classes
+        self.class_of_byte = moves.class_of_byte
         self.state_costs = state_costs
-        self._read_moves(program)
-        round_costs = [state_costs[self._entries[body]] for body in self._loop_body]
-        self.stacks = StackStore(FrameCosts(state_costs, round_costs, self._loop_exit))
-        self._moves: dict[int, _Moves] = {}
-        self._targets: dict[int, dict[int, list[int]]] = {}
-        self._classes_in: dict[tuple[int, int], list[int]] = {}
+        round_costs = [state_costs[moves.entries[body]] for body in moves.loop_body]
+        self.stacks = StackStore(FrameCosts(state_costs, round_costs, moves.loop_exit))
         self._generation = 0
         self._known: dict[tuple[object, ...], MatchState] = {}
         self.states: list[MatchState] = []
         self.table: I32 = np.full((256, self.num_classes), UNKNOWN, dtype=np.int32)
         self.has_holes = np.zeros(256, dtype=bool)  # per row of the table
-        self._class_bytes: list[list[int]] = [[] for _ in range(self.num_classes)]
-        for byte, byte_class in enumerate(self.class_of_byte):
-            self._class_bytes[byte_class].append(byte)
         start = self._close([(program.start, self.stacks.bottom())])
         if start is None:
             raise GrammarError("the compiled grammar is damaged: it accepts nothing")
         self.start = start
-
-    def _read_moves(self, program: GrammarProgram) -> None:
-        def grouped(sources: I32, *columns: np.ndarray) -> dict[int, list[tuple[int, ...]]]:
-            groups: dict[int, list[tuple[int, ...]]] = {}
-            for source, *row in zip(
-                sources.tolist(), *(column.tolist() for column in columns), strict=True
-            ):
-                groups.setdefault(source, []).append(tuple(row))
-            return groups
-
-        self._edge_from = program.edge_from
-        self._empties = grouped(program.empty_from, program.empty_to)
-        self._calls = grouped(program.call_from, program.call_region, program.call_to)
-        self._loops = grouped(program.loop_from, program.loop_id)
-        self._ends = set(program.ends.tolist())
-        self._entries: list[int] = program.region_entry.tolist()
-        self._ranks: list[int] = program.region_rank.tolist()
-        self._loop_body: list[int] = program.loop_body.tolist()
-        self._loop_lo: list[int] = program.loop_lo.tolist()
-        self._loop_hi: list[int] = program.loop_hi.tolist()
-        self._loop_exit: list[int] = program.loop_exit.tolist()
 
     # ------------------------------------------------------------------------------------ steps
 
@@ -160,7 +120,7 @@ class StateStore:
         work = [
             (target, stack)
             for source, stack in state.configs
-            for target in self._targets_of(source).get(byte_class, ())
+            for target in self.moves.targets(source).get(byte_class, ())
         ]
         after = self._close(work) if work else None
         result = DEAD if after is None else self.index(after)
@@ -170,57 +130,18 @@ class StateStore:
     def live_bytes(self, state: MatchState) -> tuple[int, ...]:
         """The bytes that some configuration can take, in no particular order."""
         if state.live_bytes is None:
-            classes = {c for source, _ in state.configs for c in self._targets_of(source)}
-            state.live_bytes = tuple(byte for c in classes for byte in self._class_bytes[c])
+            classes = {c for source, _ in state.configs for c in self.moves.targets(source)}
+            state.live_bytes = self.moves.bytes_of(classes)
         return state.live_bytes
-
-    def _targets_of(self, source: int) -> dict[int, list[int]]:
-        known = self._targets.get(source)
-        if known is not None:
-            return known
-        found: dict[int, list[int]] = {}
-        program = self.program
-        first, last = np.searchsorted(self._edge_from, [source, source + 1]).tolist()
-        for low, high, target in zip(
-            program.edge_lo[first:last].tolist(),
-            program.edge_hi[first:last].tolist(),
-            program.edge_to[first:last].tolist(),
-            strict=True,
-        ):
-            for byte_class in self._classes_between(low, high):
-                targets = found.setdefault(byte_class, [])
-                if target not in targets:
-                    targets.append(target)
-        self._targets[source] = found
-        return found
-
-    def _classes_between(self, low: int, high: int) -> list[int]:
-        known = self._classes_in.get((low, high))
-        if known is None:
-            known = self._classes_in[low, high] = sorted(set(self.class_of_byte[low : high + 1]))
-        return known
 
     # ------------------------------------------------------------------------------------ closure
 
-    def _moves_of(self, source: int) -> _Moves:
-        known = self._moves.get(source)
-        if known is None:
-            known = self._moves[source] = _Moves()
-            reached, seen = [source], {source}
-            for state in reached:
-                if self._targets_of(state):
-                    known.byte_states.append(state)
-                known.calls.extend((row[0], row[1]) for row in self._calls.get(state, ()))
-                known.loops.extend(row[0] for row in self._loops.get(state, ()))
-                known.is_end = known.is_end or state in self._ends
-                for (target,) in self._empties.get(state, ()):
-                    if target not in seen:
-                        seen.add(target)
-                        reached.append(target)
-        return known
-
     def _close(self, work: list[tuple[int, Stack]]) -> MatchState | None:
         """The state of everything `work` leads to without a byte; None if that is nothing."""
+        if len(work) == 1:
+            plain = self.moves.empty_moves(work[0][0]).plain_state
+            if plain >= 0:
+                return self._intern(((plain, work[0][1]),), False, ())
         closing = _Closing()
         closing.work = work
         return self._finish(closing)
@@ -231,17 +152,17 @@ class StateStore:
         entered = -1
         while (
             closing.frames
-        ):  # every region's callers are known before it is entered: callers have lower ranks
-            region = min(closing.frames, key=self._ranks.__getitem__)
-            if self._ranks[region] <= entered:
+        ):  # a region is entered once all its callers are known: they have lower ranks
+            region = min(closing.frames, key=self.moves.ranks.__getitem__)
+            if self.moves.ranks[region] <= entered:
                 raise InvariantError("a compiled grammar calls its regions in a circle")
-            entered = self._ranks[region]
-            self._enter(
-                closing, self._entries[region], self.stacks.union(closing.frames.pop(region))
-            )
+            entered = self.moves.ranks[region]
+            stack = self.stacks.union(closing.frames.pop(region))
+            self._enter(closing, self.moves.entries[region], stack)
         if not closing.configs and not closing.is_accepting and not closing.holes:
             return None
-        return self._intern(closing)
+        configs = tuple(sorted(closing.configs.items()))
+        return self._intern(configs, closing.is_accepting, tuple(sorted(closing.holes)))
 
     def _visit(self, closing: _Closing, source: int, stack: Stack) -> None:
         before = closing.seen.get(source)
@@ -255,15 +176,15 @@ class StateStore:
 
     def _enter(self, closing: _Closing, source: int, stack: Stack) -> bool:
         """Take the byte states, calls and loops that `source` leads to; whether it also leads to an end."""
-        moves = self._moves_of(source)
+        moves = self.moves.empty_moves(source)
         for state in moves.byte_states:
             before = closing.configs.get(state)
             closing.configs[state] = stack if before is None else self.stacks.merge(before, stack)
         for region, target in moves.calls:
             closing.frames.setdefault(region, []).append((target, 0, 0, stack))
         for loop in moves.loops:
-            lo, hi = round_done(self._loop_lo[loop], self._loop_hi[loop])
-            closing.frames.setdefault(self._loop_body[loop], []).append(
+            lo, hi = round_done(self.moves.loop_lo[loop], self.moves.loop_hi[loop])
+            closing.frames.setdefault(self.moves.loop_body[loop], []).append(
                 (loop_code(loop), lo, hi, stack)
             )
         return moves.is_end
@@ -282,23 +203,23 @@ class StateStore:
             else:
                 loop = loop_of(code)
                 if lo == 0:
-                    closing.work.append((self._loop_exit[loop], parent))
+                    closing.work.append((self.moves.loop_exit[loop], parent))
                 if hi != 0:
                     again = (code, *round_done(lo, hi), parent)
-                    closing.frames.setdefault(self._loop_body[loop], []).append(again)
+                    closing.frames.setdefault(self.moves.loop_body[loop], []).append(again)
 
     # ------------------------------------------------------------------------------------ interning
 
-    def _intern(self, closing: _Closing) -> MatchState:
-        configs = tuple(sorted(closing.configs.items()))
-        holes = tuple(sorted(closing.holes))
-        key = (closing.is_accepting, holes, *((source, stack.uid) for source, stack in configs))
+    def _intern(
+        self, configs: tuple[tuple[int, Stack], ...], is_accepting: bool, holes: tuple[int, ...]
+    ) -> MatchState:
+        key = (is_accepting, holes, *((source, stack.uid) for source, stack in configs))
         known = self._known.get(key)
         if known is None:
             cost = 0
-            if not closing.is_accepting and not holes:
+            if not is_accepting and not holes:
                 cost = min(self.state_costs[source] + stack.cost for source, stack in configs)
-            known = self._known[key] = MatchState(configs, closing.is_accepting, holes, cost)
+            known = self._known[key] = MatchState(configs, is_accepting, holes, cost)
         return known
 
     def index(self, state: MatchState) -> int:
@@ -328,15 +249,20 @@ class StateStore:
 
     # ------------------------------------------------------------------------------------ abstraction
 
-    def abstract(self, state: MatchState, max_bytes: int) -> tuple[MatchState, tuple[Stack, ...]]:
-        """The state as far as `max_bytes` bytes can tell inside its regions, and the stacks that stand behind its holes."""
-        if state.abstraction is None or state.abstraction[0] != self._generation:
+    def abstract(
+        self, state: MatchState, max_bytes: int, num_returns: int
+    ) -> tuple[MatchState, tuple[Stack, ...]]:
+        """The state as far as `max_bytes` bytes can tell up to `num_returns` callers back, and the stacks behind its holes."""
+        key = (self._generation, max_bytes, num_returns)
+        known = state.abstractions.get(key)
+        if known is None:
             numbers: dict[Stack, int] = {}
-            closing = _Closing()
-            for source, stack in state.configs:
-                closing.configs[source] = self.stacks.abstract(stack, max_bytes, numbers)
-            state.abstraction = (self._generation, self._intern(closing), tuple(numbers))
-        return state.abstraction[1:]
+            configs = tuple(
+                (source, self.stacks.abstract(stack, max_bytes, num_returns, numbers))
+                for source, stack in state.configs
+            )
+            known = state.abstractions[key] = (self._intern(configs, False, ()), tuple(numbers))
+        return known
 
     def concrete(self, state: MatchState, fillings: tuple[Stack, ...]) -> MatchState:
         """An abstract state with its holes filled; an end that had returned into a hole returns into its filling."""

@@ -69,6 +69,12 @@ class Trie:
         self.child_start: I32 = (
             1 + np.concatenate(([0], np.cumsum(self.child_count)[:-1]))
         ).astype(np.int32)
+        # The same for walks node by node, where indexing numpy arrays would cost more than the walk.
+        self.scalars: tuple[bytes, list[int], list[int]] = (
+            self.bytes.tobytes(),
+            self.child_start.tolist(),
+            self.child_count.tolist(),
+        )
         by_node = np.argsort(node_of_row, kind="stable")
         self.token_ids: I32 = ids[by_node]  # grouped by node
         self.token_nodes: I32 = node_of_row[by_node]
@@ -135,7 +141,7 @@ class Vocabulary:
         ]
         self.text_ids = [i for i, data in enumerate(self.token_bytes) if data is not None]
         texts = [data for data in self.token_bytes if data is not None]
-        spelled: set[int] = set().union(*texts)
+        spelled = set(b"".join(texts))
         self.alphabet = bytes(int(byte in spelled) for byte in range(256))
         self.single_bytes = {data[0] for data in texts if len(data) == 1}
         self.trie = Trie(self.text_ids, texts)

@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from .program import I32, U8
 from .stepping import DEAD, UNKNOWN, MatchState, StateStore
 from .vocabulary import Slice, Trie
 
-_FEW_BYTES = 6
+_FEW_CHILDREN = 12
+_FEW_NODES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,81 +37,61 @@ class TrieView:
         self.trie = trie
         self._store = store
         self._node_class: U8 = store.program.class_of_byte[trie.bytes]
-        self._raw_bytes = trie.bytes.tobytes()
-        self._child_start: list[int] = trie.child_start.tolist()
-        self._child_count: list[int] = trie.child_count.tolist()
+        self._raw_bytes, self._child_start, self._child_count = trie.scalars
 
     def walk(self, roots: list[int], state: MatchState) -> Walked:
         """All alive nodes strictly below `roots`, when `state` is the state at each of them."""
-        nodes: list[int] = []
-        indices: list[int] = []
-        stopped: dict[int, list[int]] = {}
-        wide: list[tuple[int, int]] = []
-        root_index = self._store.index(state)
-        work = [(root, root_index) for root in roots]
-        while work:
-            node, index = work.pop()
-            if not self._child_count[node]:
-                continue
-            live = self._store.live_bytes(self._store.states[index])
-            if len(live) > _FEW_BYTES:
-                wide.append((node, index))
-                continue
-            for byte, child in self._children(node, live):
-                after = self._after(index, self._store.class_of_byte[byte])
-                if after == DEAD:
-                    continue
-                nodes.append(child)
-                indices.append(after)
-                if not self._store.has_holes[after]:
-                    work.append((child, after))
-                elif self._child_count[child]:
-                    stopped.setdefault(after, []).append(child)
-        found_nodes, found_indices = self._walk_levels(wide, stopped)
-        return Walked(
-            np.concatenate((np.array(nodes, dtype=np.int32), *found_nodes)),
-            np.concatenate((np.array(indices, dtype=np.int32), *found_indices)),
-            stopped,
-        )
+        walk = _Walk(self, roots, self._store.index(state))
+        while walk.few or walk.many:
+            walk.by_node()
+            walk.by_level()
+        return walk.result()
 
-    def _children(self, node: int, live: tuple[int, ...]) -> list[tuple[int, int]]:
-        start = self._child_start[node]
-        end = start + self._child_count[node]
-        found = [(byte, self._raw_bytes.find(byte, start, end)) for byte in live]
-        return [(byte, child) for byte, child in found if child >= 0]
+    def children(self, node: int, index: int) -> list[tuple[int, int]] | None:
+        """(child, state index there) for the alive children of one node; None if they are too many for this."""
+        start, count = self._child_start[node], self._child_count[node]
+        classes, raw, store = self._store.class_of_byte, self._raw_bytes, self._store
+        if count > _FEW_CHILDREN:
+            live = store.live_bytes(store.states[index])
+            if len(live) > _FEW_CHILDREN:
+                return None
+            places = [
+                place for byte in live if (place := raw.find(byte, start, start + count)) >= 0
+            ]
+        else:
+            places = range(start, start + count)
+        found: list[tuple[int, int]] = []
+        for place in places:
+            byte_class = classes[raw[place]]
+            after = int(store.table[index, byte_class])
+            if after == UNKNOWN:
+                after = store.fill(index, byte_class)
+            if after != DEAD:
+                found.append((place, after))
+        return found
 
-    def _after(self, index: int, byte_class: int) -> int:
-        after = int(self._store.table[index, byte_class])
-        return self._store.fill(index, byte_class) if after == UNKNOWN else after
+    def level(self, nodes: I32, indices: I32) -> tuple[I32, I32]:
+        """The alive children of all `nodes`, and the state indices there."""
+        counts = self.trie.child_count[nodes]
+        ends = np.cumsum(counts)
+        total = int(ends[-1])
+        starts = (self.trie.child_start[nodes] - ends + counts).astype(np.int32)
+        children = np.arange(total, dtype=np.int32) + np.repeat(starts, counts)
+        after = self._step_all(np.repeat(indices, counts), self._node_class[children])
+        alive = after >= 0
+        return children[alive], after[alive]
 
-    def _walk_levels(
-        self, roots: list[tuple[int, int]], stopped: dict[int, list[int]]
-    ) -> tuple[list[I32], list[I32]]:
-        found_nodes: list[I32] = []
-        found_indices: list[I32] = []
-        frontier = np.array(roots, dtype=np.int32).reshape(-1, 2)
-        nodes, indices = frontier[:, 0], frontier[:, 1]
-        trie = self.trie
-        while nodes.size:
-            counts = trie.child_count[nodes]
-            ends = np.cumsum(counts)
-            if not ends[-1]:
-                break
-            children = np.arange(ends[-1], dtype=np.int32) + np.repeat(
-                (trie.child_start[nodes] - ends + counts).astype(np.int32), counts
-            )
-            after = self._step_all(np.repeat(indices, counts), self._node_class[children])
-            alive = after >= 0
-            nodes, indices = children[alive], after[alive]
-            found_nodes.append(nodes)
-            found_indices.append(indices)
-            holes = self._store.has_holes[indices]
-            if holes.any():
-                for node, index in zip(nodes[holes].tolist(), indices[holes].tolist(), strict=True):
-                    if self._child_count[node]:
-                        stopped.setdefault(index, []).append(node)
-                nodes, indices = nodes[~holes], indices[~holes]
-        return found_nodes, found_indices
+    def has_children(self, node: int) -> bool:
+        """Whether some token is longer than the one that ends at `node`."""
+        return self._child_count[node] > 0
+
+    def has_holes(self, index: int) -> bool:
+        """Whether the state with this index has returned into a hole."""
+        return bool(self._store.has_holes[index])
+
+    def hole_flags(self, indices: I32) -> npt.NDArray[np.bool_]:
+        """The same for many states."""
+        return self._store.has_holes[indices]
 
     def _step_all(self, indices: I32, classes: U8) -> I32:
         after = self._store.table[indices, classes]
@@ -121,6 +103,63 @@ class TrieView:
                 self._store.fill(pair // num_classes, pair % num_classes)
             after = self._store.table[indices, classes]
         return after
+
+
+class _Walk:
+    """One walk in progress: `few` is walked node by node, `many` (one array each of nodes and indices) level by level."""
+
+    def __init__(self, view: TrieView, roots: list[int], index: int) -> None:
+        self._view = view
+        self.few = [(root, index) for root in roots]
+        self.many: list[tuple[int, int]] = []
+        self._nodes: list[int] = []
+        self._indices: list[int] = []
+        self._arrays: list[tuple[I32, I32]] = []
+        self._stopped: dict[int, list[int]] = {}
+
+    def by_node(self) -> None:
+        """Walk until nothing is left, or only nodes with many children that many bytes may lead to."""
+        view = self._view
+        while self.few:
+            node, index = self.few.pop()
+            if not view.has_children(node):
+                continue
+            children = view.children(node, index)
+            if children is None:
+                self.many.append((node, index))
+                continue
+            for child, after in children:
+                self._nodes.append(child)
+                self._indices.append(after)
+                if not view.has_holes(after):
+                    self.few.append((child, after))
+                elif view.has_children(child):
+                    self._stopped.setdefault(after, []).append(child)
+
+    def by_level(self) -> None:
+        """Walk levels until few nodes are left; those go back to `few`."""
+        frontier = np.array(self.many, dtype=np.int32).reshape(-1, 2)
+        nodes, indices = frontier[:, 0], frontier[:, 1]
+        is_first = True
+        while nodes.size > _FEW_NODES or (is_first and nodes.size):
+            nodes, indices = self._view.level(nodes, indices)
+            self._arrays.append((nodes, indices))
+            parents = self._view.trie.child_count[nodes] > 0
+            nodes, indices = nodes[parents], indices[parents]
+            holes = self._view.hole_flags(indices)
+            if holes.any():
+                for node, index in zip(nodes[holes].tolist(), indices[holes].tolist(), strict=True):
+                    self._stopped.setdefault(index, []).append(node)
+                nodes, indices = nodes[~holes], indices[~holes]
+            is_first = False
+        self.many = []
+        self.few.extend(zip(nodes.tolist(), indices.tolist(), strict=True))
+
+    def result(self) -> Walked:
+        """Everything found."""
+        nodes = [np.array(self._nodes, dtype=np.int32), *(pair[0] for pair in self._arrays)]
+        indices = [np.array(self._indices, dtype=np.int32), *(pair[1] for pair in self._arrays)]
+        return Walked(np.concatenate(nodes), np.concatenate(indices), self._stopped)
 
 
 class SliceView:

@@ -29,12 +29,14 @@ from .template_budget import LimitExceeded, Refused, TemplateLimits
 from .template_sandbox import SandboxedTemplate
 
 _PROBE = "~0~"
+# What may stand before a probe of each role. A template can end an assistant's message differently when it is the last one, so
+# conversations that end in another role come first.
 _BEFORE: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "system": (("user", "assistant"), ("user",), ("system",)),
-    "developer": (("user", "assistant"), ("user",), ("system",)),
-    "user": (("user", "assistant"), ("system",)),
+    "system": (("user",), ("system",), ("user", "assistant")),
+    "developer": (("user",), ("system",), ("user", "assistant")),
+    "user": (("user",), ("system",), ("user", "assistant")),
     "assistant": (("user",), ("system", "user")),
-    "tool": (("user", "assistant"), ("user",)),
+    "tool": (("user",), ("user", "assistant")),
 }
 
 
@@ -155,7 +157,7 @@ class ChatTemplate:
 
     def _derive(self, role: str, first: bool) -> tuple[str, str]:
         reason: RadixError | None = None
-        for before in ((),) if first else _BEFORE.get(role, (("user", "assistant"), ("user",))):
+        for before in ((),) if first else _BEFORE.get(role, _BEFORE["tool"]):
             try:
                 return self._derive_after(before, role)
             except RadixError as error:
@@ -191,7 +193,7 @@ class ChatTemplate:
             return end_at_last
         try:
             whole = self._probe((*before, role, "user"))
-            user_begin = self._derive_after(("user", "assistant"), "user")[0]
+            user_begin = self._derive("user", False)[0]
         except RadixError:
             return end_at_last
         between = (

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 
 from ..errors import Aborted, GrammarError, InvariantError, RadixError, ServiceError, UserError
 from ..radix_cache.cache import PrefixCache
+from .bans import Bans
 from .constraint import Constraint
 from .forcing import EncodeForced, Forcer
 from .intake import check_submit, first_request
@@ -37,7 +38,7 @@ from .plan_builder import PlanBuilder, Step
 from .program_store import LoadGrammar, MakeMatcher, ProgramStore
 from .request import Request, RequestStatus
 from .runner_protocol import Runner
-from .sampling_batch import Bans, SamplingTable
+from .sampling_batch import SamplingTable
 from .scheduler import Scheduler
 from .scheduler_limits import SchedulerLimits
 from .step_results import Applied, ResultReader

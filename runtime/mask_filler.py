@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from .bans import Bans
 from .plan import U32
 from .plan_builder import Step
 from .request import Request
-from .sampling_batch import Bans
 
 _EVERY_TOKEN = np.uint32(0xFFFFFFFF)
 

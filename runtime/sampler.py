@@ -27,8 +27,8 @@ import torch
 from torch import Tensor
 
 from .plan import F32, I32, U32, Logprobs, SamplingBatch, ScoreRows, StepResult
-from .sampling_filters import TruncationArgs, truncate
-from .sampling_noise import NoiseKeys, race
+from .sampling_filters import TruncationArgs, is_truncated, truncate
+from .sampling_noise import NoiseKeys, race, race_among
 
 _BLOCK_ROWS = (
     64  # rows whose log-probabilities are made at once: bounds the extra memory to one such block
@@ -57,9 +57,9 @@ def sample(
         worked = np.flatnonzero(_needs_work(batch) & np.isfinite(best.cpu().numpy()))
         if worked.size:
             rows = _indices(worked, logits.device)
-            ids, best_left = _work(raw.index_select(0, rows), worked, batch, masks)
-            token_ids[rows] = ids
-            best[rows] = torch.where(best_left.isfinite(), best[rows], best_left)
+            found = (token_ids[rows], best[rows])
+            ids, best_left = _work(raw.index_select(0, rows), found, worked, batch, masks)
+            token_ids[rows], best[rows] = ids, best_left
         reasons = _reasons(best.cpu().numpy())
     chosen = token_ids.cpu().numpy().astype(np.int32)
     chosen[list(reasons)] = -1
@@ -85,32 +85,37 @@ def _needs_work(batch: SamplingBatch) -> npt.NDArray[np.bool_]:
 
 
 def _work(
-    work: Tensor, worked: npt.NDArray[np.int64], batch: SamplingBatch, masks: U32 | None
+    work: Tensor,
+    found: tuple[Tensor, Tensor],
+    worked: npt.NDArray[np.int64],
+    batch: SamplingBatch,
+    masks: U32 | None,
 ) -> tuple[Tensor, Tensor]:
     """All steps for the rows k = `worked` of the batch, whose logits `work` [n, V] may be changed.
 
-    Returns their tokens and their best score after step 4 (not finite: the row cannot be sampled).
+    `found`: argmax and maximum of each row so far. Returns their tokens and their best score after step 4 (not finite: the
+    row cannot be sampled).
     """
     place = np.full(batch.rows.size, -1, dtype=np.int64)  # k -> row of `work`
     place[worked] = np.arange(worked.size)
-    _penalise(work, place, batch)
-    _add_bias(work, place, batch)
+    is_changed = _penalise(work, place, batch) | _add_bias(work, place, batch)
     if masks is not None:
-        _apply_masks(work, place, batch.mask_rows, masks)
-    token_ids, best = _argmax(work)
+        is_changed |= _apply_masks(work, place, batch.mask_rows, masks)
+    token_ids, best = _argmax(work) if is_changed else found
     is_drawn = (batch.temperature[worked] > 0) & np.isfinite(best.cpu().numpy())
+    if is_drawn.all():
+        return _draw(work, token_ids, best, worked, batch), best
     if is_drawn.any():
         rows = _indices(np.flatnonzero(is_drawn), work.device)
-        drawn = worked[is_drawn]
-        part = work if is_drawn.all() else work.index_select(0, rows)
-        token_ids[rows] = _draw(part, best[rows], drawn, batch)
+        part = work.index_select(0, rows)
+        token_ids[rows] = _draw(part, token_ids[rows], best[rows], worked[is_drawn], batch)
     return token_ids, best
 
 
-def _penalise(work: Tensor, place: npt.NDArray[np.int64], batch: SamplingBatch) -> None:
+def _penalise(work: Tensor, place: npt.NDArray[np.int64], batch: SamplingBatch) -> bool:
     rows, columns, here = _pairs(work, place, batch.count_rows, batch.count_token_ids)
     if not here.any():
-        return
+        return False
     k = batch.count_rows[here]
     count = _floats(batch.count_output[here], work.device)
     repetition = _floats(batch.repetition_penalty[k], work.device)
@@ -119,32 +124,41 @@ def _penalise(work: Tensor, place: npt.NDArray[np.int64], batch: SamplingBatch) 
     values = work[rows, columns]
     values = torch.where(values > 0, values / repetition, values * repetition)
     work[rows, columns] = values - frequency * count - presence * (count > 0)
+    return True
 
 
-def _add_bias(work: Tensor, place: npt.NDArray[np.int64], batch: SamplingBatch) -> None:
+def _add_bias(work: Tensor, place: npt.NDArray[np.int64], batch: SamplingBatch) -> bool:
     rows, columns, here = _pairs(work, place, batch.bias_rows, batch.bias_token_ids)
     if here.any():
         values = _floats(batch.bias_values[here], work.device)
         work.index_put_((rows, columns), values, accumulate=True)
+    return bool(here.any())
 
 
-def _apply_masks(work: Tensor, place: npt.NDArray[np.int64], mask_rows: I32, masks: U32) -> None:
+def _apply_masks(work: Tensor, place: npt.NDArray[np.int64], mask_rows: I32, masks: U32) -> bool:
     here = place[mask_rows] >= 0
     if not here.any():
-        return
+        return False
     packed = np.ascontiguousarray(masks[here].astype("<u4", copy=False)).view(np.uint8)
     allowed = np.unpackbits(packed, axis=1, count=work.shape[1], bitorder="little")
     refused = torch.from_numpy(allowed == 0).to(work.device)
     rows = place[mask_rows[here]]
     if rows.size == work.shape[0] and (rows == np.arange(rows.size)).all():
         work.masked_fill_(refused, -torch.inf)
-        return
-    index = _indices(rows, work.device)
-    work[index] = work[index].masked_fill_(refused, -torch.inf)
+    else:
+        index = _indices(rows, work.device)
+        work[index] = work[index].masked_fill_(refused, -torch.inf)
+    return True
 
 
-def _draw(work: Tensor, best: Tensor, drawn: npt.NDArray[np.int64], batch: SamplingBatch) -> Tensor:
-    """Steps 5 to 7 of the rows k = `drawn`. `work` [n, V] is changed."""
+def _draw(
+    work: Tensor,
+    best_ids: Tensor,
+    best: Tensor,
+    drawn: npt.NDArray[np.int64],
+    batch: SamplingBatch,
+) -> Tensor:
+    """Steps 5 to 7 of the rows k = `drawn`. `work` [n, V] is changed; `best_ids`, `best`: its argmax and maximum."""
     device = work.device
     temperature = _floats(batch.temperature[drawn], device)
     work.sub_(best[:, None]).div_(temperature[:, None])
@@ -154,7 +168,6 @@ def _draw(work: Tensor, best: Tensor, drawn: npt.NDArray[np.int64], batch: Sampl
         min_p=_floats(batch.min_p[drawn], device).double(),
         typical_p=_floats(batch.typical_p[drawn], device).double(),
     )
-    truncate(work, args)
     seeds = batch.seeds[drawn]
     keys = NoiseKeys(
         seed_low=_indices(seeds & np.uint64(0xFFFFFFFF), device),
@@ -162,7 +175,17 @@ def _draw(work: Tensor, best: Tensor, drawn: npt.NDArray[np.int64], batch: Sampl
         position=_indices(batch.positions[drawn], device),
         choice=_indices(batch.choice_index[drawn], device),
     )
-    return race(work, keys)
+    is_cut = is_truncated(args)
+    winners = best_ids.clone()
+    cut, free = is_cut.nonzero()[:, 0], (~is_cut).nonzero()[:, 0]
+    if cut.numel():
+        part = work if not free.numel() else work.index_select(0, cut)
+        left = truncate(part, args.take(cut))
+        winners[cut] = race_among(left.rows, left.token_ids, left.scores, keys.take(cut))
+    if free.numel():
+        part = work if not cut.numel() else work.index_select(0, free)
+        winners[free] = race(part, best_ids[free], keys.take(free))
+    return winners
 
 
 def _reasons(best: F32) -> dict[int, str]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .plan import F32, I32, U32, SamplingBatch
+from .bans import Bans, Bias
+from .plan import F32, I32, SamplingBatch
 from .request import Request
 
 _FLOAT_ARGUMENTS = (  # rows of the float table
@@ -28,37 +29,6 @@ class SampleRow:
     row: int  # index into the plan's logit_rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Bias:
-    token_ids: I32
-    values: F32
-
-
-class Bans:
-    """Which ids a request may not sample now, in two forms. Same for all requests but the stop token ids."""
-
-    def __init__(self, vocab_size: int, eos_token_ids: Sequence[int]) -> None:
-        self._num_words = (vocab_size + 31) // 32
-        self._eos = tuple(eos_token_ids)
-
-    def token_ids(self, request: Request) -> tuple[int, ...]:
-        """EOS and stop ids before min_tokens, EOS always under ignore_eos."""
-        sampling = request.sampling
-        if request.num_output < sampling.min_tokens:
-            return (*self._eos, *sampling.stop_token_ids)
-        return self._eos if sampling.ignore_eos else ()
-
-    def mask(self, request: Request) -> U32 | None:
-        """The same as bits [W], None when nothing is banned."""
-        token_ids = self.token_ids(request)
-        if not token_ids:
-            return None
-        bits = np.zeros(self._num_words, dtype=np.uint32)
-        for token_id in token_ids:
-            bits[token_id >> 5] |= np.uint32(1 << (token_id & 31))
-        return bits
-
-
 class SamplingTable:
     """Arguments by slot, and the batch of a step."""
 
@@ -69,7 +39,7 @@ class SamplingTable:
         self._top_k: I32 = np.zeros(num_slots, dtype=np.int32)
         self._num_logprobs: I32 = np.full(num_slots, -1, dtype=np.int32)
         self._seeds = np.zeros(num_slots, dtype=np.uint64)
-        self._user_bias: list[_Bias | None] = [None] * num_slots
+        self._user_bias: list[Bias | None] = [None] * num_slots
 
     def build(self, rows: Sequence[SampleRow]) -> SamplingBatch:
         """The SamplingBatch of `rows`, in their order."""
@@ -128,24 +98,23 @@ class SamplingTable:
         self._seeds[slot] = request.submission.seed
         self._user_bias[slot] = None
         if sampling.logit_bias:
-            self._user_bias[slot] = _Bias(
+            self._user_bias[slot] = Bias(
                 np.fromiter(sampling.logit_bias.keys(), dtype=np.int32),
                 np.fromiter(sampling.logit_bias.values(), dtype=np.float32),
             )
         self._owners[slot] = request.key
 
-    def _biases(self, rows: Sequence[SampleRow]) -> list[tuple[int, _Bias]]:
-        parts: list[tuple[int, _Bias]] = []
+    def _biases(self, rows: Sequence[SampleRow]) -> list[tuple[int, Bias]]:
+        parts: list[tuple[int, Bias]] = []
         for k, row in enumerate(rows):
             user = self._user_bias[row.request.slot]
             if user is not None:
                 parts.append((k, user))
             if row.request.constraint is not None:
                 continue  # bans go to the mask there, where a complete sentence can beat them
-            banned = self._bans.token_ids(row.request)
-            if banned:
-                ids: I32 = np.unique(np.array(banned, dtype=np.int32))
-                parts.append((k, _Bias(ids, np.full(ids.size, -np.inf, dtype=np.float32))))
+            banned = self._bans.bias(row.request)
+            if banned is not None:
+                parts.append((k, banned))
         return parts
 
 

@@ -11,10 +11,10 @@ probabilities of what is left:
                                                                   (Holtzman, Buys, Du, Forbes, Choi 2019)
     min-p      p >= min_p * the largest p                         (Nguyen, Baker, Neo, Roush, Kirsch, Shwartz-Ziv 2024)
 
-What stays is always a run in the order of scores, so only sorted values are needed, never sorted ids; and of a row under
-top-p only tokens with p >= (1 - top_p) / V can stay, since all others together weigh less than 1 - top_p. Those are
-gathered into a narrow matrix and sorted there. Sums run in float64 in the row's own order, so a row's result does not
-depend on its neighbours.
+What stays is always a run in the order of scores, so only sorted values are needed, never sorted ids. And most tokens of a
+row need no sorting, because a bound on the score excludes them: the k-th largest score; min_p times the largest
+probability; or, under top-p, (1 - top_p) / V, since all tokens lighter than that together weigh less than 1 - top_p. The
+rest is gathered into a narrow matrix. Sums run in the row's own order, so a row's result does not depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -46,87 +46,147 @@ class TruncationArgs:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ordered:
-    """The tokens of n rows that can stay, best first."""
+class Candidates:
+    """The tokens that may be drawn, by row, then by id: three tensors [N]."""
 
-    values: Tensor  # [n, M] float32, -inf behind the last
-    sums: Tensor  # [n, M] float64 running sums of exp(value)
-    total: Tensor  # [n] float64, of all tokens of the row, also of those not listed
-    count: Tensor  # [n] listed tokens
+    rows: Tensor
+    token_ids: Tensor
+    scores: Tensor
 
-
-def truncate(scores: Tensor, args: TruncationArgs) -> None:
-    """Set the scores of dropped tokens to -inf, in place. `scores`: float32 [n, V], row maximum 0, no NaN."""
-    is_ordered = (args.top_k > 0) | (args.top_p < 1) | (args.typical_p < 1)
-    rows = is_ordered.nonzero()[:, 0]
-    if rows.numel() == scores.shape[0]:
-        _truncate_ordered(scores, args)
-        return
-    if rows.numel():
-        part = scores[rows]
-        _truncate_ordered(part, args.take(rows))
-        scores[rows] = part
-    rows = (~is_ordered & (args.min_p > 0)).nonzero()[:, 0]
-    if rows.numel():
-        floor = args.min_p[rows].log().float()[:, None]
-        part = scores[rows]
-        scores[rows] = part.masked_fill_(part < floor, -torch.inf)
+    def take(self, places: Tensor) -> Candidates:
+        """Some of the candidates (a bool mask [N])."""
+        return Candidates(self.rows[places], self.token_ids[places], self.scores[places])
 
 
-def _truncate_ordered(scores: Tensor, args: TruncationArgs) -> None:
-    ordered = _order(scores, args)
-    num_columns = scores.shape[1]
-    end = torch.where(args.top_k > 0, args.top_k.clamp(max=num_columns), num_columns)
-    end = torch.minimum(end, ordered.count)
-    is_cut = args.top_k > 0
-    mass = torch.where(is_cut, _sum_before(ordered.sums, end), ordered.total)
-    start = torch.zeros_like(end)
+def is_truncated(args: TruncationArgs) -> Tensor:
+    """Rows (bool [n]) that any of the four steps may touch."""
+    return (args.top_k > 0) | (args.top_p < 1) | (args.typical_p < 1) | (args.min_p > 0)
+
+
+def truncate(scores: Tensor, args: TruncationArgs) -> Candidates:
+    """The tokens that stay. `scores`: float32 [n, V], row maximum 0, no NaN, -inf where a token is out already."""
+    num_rows, num_columns = scores.shape
+    top_k = torch.where((args.top_k > 0) & (args.top_k < num_columns), args.top_k, 0)
+    total = _totals(scores, (top_k == 0) & ((args.top_p < 1) | (args.typical_p < 1)))
+    listed = _list(scores, _bounds(scores, args, top_k, total))
+    count = torch.bincount(listed.rows, minlength=num_rows)
+    values = _sorted_values(listed, count)
+    sums = values.double().exp().cumsum(dim=1)
+
+    start = torch.zeros_like(count)
+    end = torch.where(top_k > 0, torch.minimum(top_k, count), count)
+    mass = torch.where(top_k > 0, _sum_before(sums, end), total)
     rows = (args.typical_p < 1).nonzero()[:, 0]
     if rows.numel():
-        start[rows], end[rows] = _typical(
-            ordered, end[rows], mass[rows], args.typical_p[rows], rows
-        )
-        mass[rows] = _sum_before(ordered.sums[rows], end[rows])
-        mass[rows] -= _sum_before(ordered.sums[rows], start[rows])
-    target = _sum_before(ordered.sums, start) + args.top_p * mass
-    reached = (ordered.sums < target[:, None]).sum(dim=1) + 1
-    end = torch.where(args.top_p < 1, torch.minimum(end, reached), end)
-    end = torch.maximum(end, start + 1)
-    first = ordered.values.gather(1, start[:, None])
+        run = _typical_run(values[rows], sums[rows], end[rows], mass[rows], args.typical_p[rows])
+        start[rows], end[rows] = run
+        mass[rows] = _sum_before(sums[rows], run[1]) - _sum_before(sums[rows], run[0])
+    target = _sum_before(sums, start) + args.top_p * mass
+    reached = (sums < target[:, None]).sum(dim=1) + 1
+    end = torch.where(args.top_p < 1, torch.minimum(end, reached), end).maximum(start + 1)
+    first = values.gather(1, start[:, None])
     floor = first + args.min_p.log().float()[:, None]  # log 0 = -inf: off
-    end = torch.minimum(end, (ordered.values >= floor).sum(dim=1)).maximum(start + 1)
-    last = ordered.values.gather(1, (end - 1)[:, None])
-    _keep_run(scores, first, last, end)
+    end = torch.minimum(end, (values >= floor).sum(dim=1)).maximum(start + 1)
+    last = values.gather(1, (end - 1)[:, None])
+    return _keep_run(listed, first[:, 0], last[:, 0], end)
 
 
-def _keep_run(scores: Tensor, first: Tensor, last: Tensor, end: Tensor) -> None:
-    """Drop what lies above `first` or behind place `end`, whose last value is `last` (values [n, 1])."""
-    dropped = (scores > first) | (scores < last)
-    num_beyond = (scores >= last).sum(dim=1) - end
+def _totals(scores: Tensor, rows: Tensor) -> Tensor:
+    """Sum of exp(score) over the whole row for the rows marked in `rows`; 1 for the others, which do not use it."""
+    total = torch.ones(scores.shape[0], dtype=torch.float64, device=scores.device)
+    places = rows.nonzero()[:, 0]
+    if places.numel():
+        weights = (scores if places.numel() == scores.shape[0] else scores[places]).exp()
+        # numpy adds each row by itself in one fixed order; torch may split a sum among threads, by the batch's shape
+        sums = (
+            torch.from_numpy(weights.numpy().sum(axis=1))
+            if weights.device.type == "cpu"
+            else weights.sum(dim=1, dtype=torch.float64)
+        )
+        total[places] = sums.double()
+    return total
+
+
+def _bounds(scores: Tensor, args: TruncationArgs, top_k: Tensor, total: Tensor) -> Tensor:
+    """A score for each row (float32 [n]) below which no token can stay, nor is needed to know the mass of those above."""
+    bound = torch.full_like(total, torch.finfo(torch.float32).min)
+    lightest = ((1 - args.top_p).clamp(min=1e-30) * total / scores.shape[1]).log() - _SLACK
+    has_run = (
+        args.typical_p >= 1
+    )  # a typical run may begin below the best token, so bounds relative to it do not hold
+    bound = torch.where(has_run & (args.top_p < 1), lightest.clamp(max=-_SLACK), bound)
+    bound = torch.where(
+        has_run & (args.top_p >= 1), bound.maximum(args.min_p.log() - _SLACK), bound
+    )
+    bound = bound.float()
+    rows = (top_k > 0).nonzero()[:, 0]
+    if rows.numel():  # not tightened by the others: top-p needs the mass of all k
+        bound[rows] = _kth_largest(scores, rows, top_k[rows])
+    return bound
+
+
+def _list(scores: Tensor, bound: Tensor) -> Candidates:
+    """The tokens at or above the bound of their row."""
+    rows, token_ids = (scores >= bound[:, None]).nonzero(as_tuple=True)
+    return Candidates(rows, token_ids, scores[rows, token_ids])
+
+
+def _sorted_values(listed: Candidates, count: Tensor) -> Tensor:
+    """The scores of each row's candidates, best first, as a matrix padded with -inf: float32 [n, most of any row]."""
+    shape = (count.numel(), max(int(count.max()), 1))
+    values = torch.full(shape, -torch.inf, device=count.device)
+    before = count.cumsum(0) - count
+    place = torch.arange(listed.rows.numel(), device=count.device) - before[listed.rows]
+    values[listed.rows, place] = listed.scores
+    if values.device.type != "cpu":
+        return values.sort(dim=1, descending=True).values
+    # numpy sorts bare values an order of magnitude faster than torch sorts values with their indices
+    return torch.from_numpy(np.sort(values.numpy(), axis=1)[:, ::-1].copy())
+
+
+def _kth_largest(scores: Tensor, rows: Tensor, k: Tensor) -> Tensor:
+    """The k-th largest score of each of `rows`, 0 < k < V: float32. The lowest finite number where it is -inf."""
+    if scores.device.type == "cpu":
+        array, num_columns = scores.numpy(), scores.shape[1]
+        found = torch.tensor(
+            [
+                float(np.partition(array[row], num_columns - num)[num_columns - num])
+                for row, num in zip(rows.tolist(), k.tolist(), strict=True)
+            ]
+        )
+    else:
+        ordered = scores[rows].sort(dim=1, descending=True).values
+        found = ordered.gather(1, (k - 1)[:, None])[:, 0]
+    return found.clamp(min=torch.finfo(torch.float32).min)
+
+
+def _keep_run(listed: Candidates, first: Tensor, last: Tensor, end: Tensor) -> Candidates:
+    """The candidates from value `first` to place `end`, whose last value is `last` (all [n])."""
+    rows = listed.rows
+    reaches = listed.scores >= last[rows]
+    keep = reaches & (listed.scores <= first[rows])
+    num_beyond = torch.bincount(rows[reaches], minlength=end.numel()) - end
     for row in (
         (num_beyond > 0).nonzero()[:, 0].tolist()
     ):  # a tie across the end: the lowest ids stay
-        tied = (scores[row] == last[row]).nonzero()[:, 0]
-        dropped[row, tied[tied.numel() - int(num_beyond[row]) :]] = True
-    scores.masked_fill_(dropped, -torch.inf)
+        tied = ((rows == row) & (listed.scores == last[row])).nonzero()[:, 0]
+        keep[tied[tied.numel() - int(num_beyond[row]) :]] = False
+    return listed.take(keep)
 
 
-def _typical(
-    ordered: _Ordered, end: Tensor, mass: Tensor, typical_p: Tensor, rows: Tensor
+def _typical_run(
+    values: Tensor, sums: Tensor, end: Tensor, mass: Tensor, typical_p: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Start and end of the typical run of `rows`, found by halving the allowed deviation from the entropy."""
-    sums = ordered.sums[rows]
-    surprise = (
-        mass.log()[:, None] - ordered.values[rows].double()
-    )  # ascending, inf where the probability is 0
+    """Start and end of each row's typical run, found by halving the allowed deviation from the entropy."""
+    surprise = mass.log()[:, None] - values.double()  # ascending; inf where the probability is 0
     place = torch.arange(surprise.shape[1], device=end.device)
-    surprise = surprise.masked_fill(place >= end[:, None], torch.inf)
-    has_weight = surprise.isfinite()
+    surprise.masked_fill_(place >= end[:, None], torch.inf)
+    has_weight = surprise < torch.inf
     known = surprise.masked_fill(~has_weight, 0.0)
-    entropy = torch.where(has_weight, (-known).exp() * known, 0.0).sum(dim=1, keepdim=True)
-    deviation = torch.where(has_weight, (known - entropy).abs(), 0.0)
+    weighted = (-known).exp_().mul_(known)  # 0 where not known
+    entropy = weighted.sum(dim=1, keepdim=True)
+    enough = (known - entropy).abs_().mul_(has_weight).amax(dim=1, keepdim=True)
     too_small = torch.full_like(entropy, -1.0)
-    enough = deviation.amax(dim=1, keepdim=True)
     wanted = (typical_p * mass)[:, None]
     for _ in range(_NUM_HALVINGS):
         middle = (too_small + enough) / 2
@@ -136,65 +196,11 @@ def _typical(
         is_enough = weight[:, None] >= wanted
         enough = torch.where(is_enough, middle, enough)
         too_small = torch.where(is_enough, too_small, middle)
-    margin = entropy.abs() * 1e-14  # the deviation itself must pass the test that found it
+    margin = entropy.abs() * 1e-14  # the deviation that passed must pass again after rounding
     low = torch.searchsorted(surprise, entropy - enough - margin)[:, 0]
     high = torch.searchsorted(surprise, entropy + enough + margin, right=True)[:, 0]
     low = torch.minimum(low, end - 1)
     return low, torch.minimum(high, end).maximum(low + 1)
-
-
-def _order(scores: Tensor, args: TruncationArgs) -> _Ordered:
-    """Sort the tokens that can stay. What cannot is known from bounds, without sorting the row."""
-    num_columns = scores.shape[1]
-    total = scores.exp().sum(dim=1, dtype=torch.float64)
-    bound = torch.full_like(total, -torch.inf)
-    rows = ((args.top_k > 0) & (args.top_k < num_columns)).nonzero()[:, 0]
-    if rows.numel():
-        bound[rows] = _kth_largest(scores, rows, args.top_k[rows])
-    is_narrow = (args.top_p < 1) & (args.typical_p >= 1)
-    lightest = total.log() + ((1 - args.top_p).clamp(min=1e-30) / num_columns).log() - _SLACK
-    bound = torch.where(is_narrow, torch.maximum(bound, lightest.clamp(max=0.0)), bound)
-    # -inf never stays; a float32 bound must not rise above the float64 one
-    listed = (scores >= (bound - 1e-6 * bound.abs().nan_to_num(posinf=0.0)).float()[:, None]) & (
-        scores > -torch.inf
-    )
-    count = listed.sum(dim=1)
-    width = max(int(count.max()), 1)
-    if 2 * width < num_columns:
-        rows, columns = listed.nonzero(as_tuple=True)
-        before = count.cumsum(0) - count
-        place = torch.arange(rows.numel(), device=rows.device) - before[rows]
-        values = torch.full((scores.shape[0], width), -torch.inf, device=scores.device)
-        values[rows, place] = scores[rows, columns]
-    else:
-        values = scores.masked_fill(~listed, -torch.inf)
-    values = _sort_descending(values)
-    return _Ordered(values, values.double().exp().cumsum(dim=1), total, count)
-
-
-def _kth_largest(scores: Tensor, rows: Tensor, k: Tensor) -> Tensor:
-    """The k-th largest score of each of `rows`, float64."""
-    if scores.device.type != "cpu":
-        return (
-            scores[rows]
-            .sort(dim=1, descending=True)
-            .values.gather(1, (k - 1)[:, None])[:, 0]
-            .double()
-        )
-    array = scores.numpy()
-    num_columns = array.shape[1]
-    found = [
-        np.partition(array[row], num_columns - num)[num_columns - num]
-        for row, num in zip(rows.tolist(), k.tolist(), strict=True)
-    ]
-    return torch.tensor(found, dtype=torch.float64)
-
-
-def _sort_descending(values: Tensor) -> Tensor:
-    if values.device.type != "cpu":
-        return values.sort(dim=1, descending=True).values
-    # numpy sorts bare values an order of magnitude faster than torch sorts values with their indices
-    return torch.from_numpy(np.sort(values.numpy(), axis=1)[:, ::-1].copy())
 
 
 def _sum_before(sums: Tensor, place: Tensor) -> Tensor:

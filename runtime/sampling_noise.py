@@ -28,7 +28,7 @@ _WORD = 0xFFFFFFFF
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 _NUM_ROUNDS = 10
-_BLOCK_ROWS = 8  # rows made at once: the working set of about four int64 columns stays in the cache
+_BLOCK_ROWS = 4  # rows made at once: the working set of a few int64 columns stays in the cache
 _SPARSE_SHARE = (
     6  # making single numbers costs about this many times more each than making all of a row
 )
@@ -65,12 +65,21 @@ def philox4x32(
             k0 = (k0 + _KEY_STEPS[0]) & _WORD
             k1 = (k1 + _KEY_STEPS[1]) & _WORD
         product0, product1 = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
-        # int64 products wrap modulo 2^64, so all 64 bits are right. Low words keep garbage above bit 31: they only
-        # meet others in an exclusive or that is masked afterwards.
-        c0 = ((product1 >> 32) ^ c1).bitwise_xor(k0) & _WORD
-        c2 = ((product0 >> 32) ^ c3).bitwise_xor(k1) & _WORD
+        c0, c2 = _mix(product1, c1, k0), _mix(product0, c3, k1)
         c1, c3 = product1, product0
     return c0, c1 & _WORD, c2, c3 & _WORD
+
+
+def _mix(product: Tensor, word: Tensor, key: Tensor) -> Tensor:
+    """High word of a product, crossed with a word and a key.
+
+    int64 products wrap modulo 2^64, so all 64 bits are right. `word` may carry garbage above bit 31: it meets others only
+    here, before the mask.
+    """
+    mixed = product >> 32
+    mixed = mixed.bitwise_xor_(word) if mixed.shape == word.shape else mixed ^ word
+    mixed = mixed ^ key if mixed.numel() < key.numel() else mixed.bitwise_xor_(key)
+    return mixed.bitwise_and_(_WORD)
 
 
 def to_noise(words: Tensor) -> Tensor:
@@ -111,33 +120,31 @@ def noise_at(keys: NoiseKeys, token_ids: Tensor) -> Tensor:
     return to_noise(words)
 
 
-def race(scores: Tensor, keys: NoiseKeys) -> Tensor:
-    """The winning token id (int64 [n]) of each row of float32 `scores` [n, V]; -inf never wins unless all are.
+def race(scores: Tensor, best_ids: Tensor, keys: NoiseKeys) -> Tensor:
+    """The winning token id (int64 [n]) of each row of float32 `scores` [n, V], whose argmax is `best_ids`.
 
-    The result is that of argmax(scores + noise), lowest id first on a tie.
+    The result is that of argmax(scores + noise), lowest id first on a tie; -inf never wins unless all are.
     """
-    best_ids = scores.argmax(dim=1)
     best = scores.gather(1, best_ids[:, None])[:, 0] + noise_at(keys, best_ids)
     winners = torch.empty_like(best_ids)
     for start in range(0, scores.shape[0], _BLOCK_ROWS):
         rows = slice(start, start + _BLOCK_ROWS)
-        block = scores[rows]
+        block, block_keys = scores[rows], keys.take(rows)
         can_win = block >= (best[rows] - MAX_NOISE)[:, None]
-        if int(can_win.sum()) * _SPARSE_SHARE < block.numel():
-            winners[rows] = _race_among(block, can_win, keys.take(rows))
+        if int(can_win.count_nonzero()) * _SPARSE_SHARE < block.numel():
+            row_ids, token_ids = can_win.nonzero(as_tuple=True)
+            winners[rows] = race_among(row_ids, token_ids, block[row_ids, token_ids], block_keys)
         else:
-            noise = noise_rows(keys.take(rows), block.shape[1])
-            winners[rows] = noise.add_(block).argmax(dim=1)
+            winners[rows] = noise_rows(block_keys, block.shape[1]).add_(block).argmax(dim=1)
     return winners
 
 
-def _race_among(scores: Tensor, can_win: Tensor, keys: NoiseKeys) -> Tensor:
-    """race() with numbers made only for the tokens of `can_win` (bool [n, V]), at least one a row."""
-    num_rows, num_columns = scores.shape
-    rows, token_ids = can_win.nonzero(as_tuple=True)
-    reached = scores[rows, token_ids] + noise_at(keys.take(rows), token_ids)
+def race_among(rows: Tensor, token_ids: Tensor, scores: Tensor, keys: NoiseKeys) -> Tensor:
+    """race() among listed tokens only (three tensors [N]; `rows` index `keys`), at least one a row."""
+    num_rows = keys.position.numel()
+    reached = scores + noise_at(keys.take(rows), token_ids)
     best = torch.full((num_rows,), -torch.inf, device=scores.device)
     best.scatter_reduce_(0, rows, reached, "amax")
     is_best = reached == best[rows]
-    winners = torch.full((num_rows,), num_columns, device=scores.device)
+    winners = torch.full((num_rows,), torch.iinfo(torch.int64).max, device=scores.device)
     return winners.scatter_reduce_(0, rows[is_best], token_ids[is_best], "amin")

@@ -270,7 +270,9 @@ class Scheduler:
     # ------------------------------------------------------------------------------------------ catching up
 
     def _catching_up(self) -> list[Request]:
-        return [request for request in self._running if not request.is_streaming and request.num_pending]
+        return [
+            request for request in self._running if not request.is_streaming and request.num_pending
+        ]
 
     def _shares(self, budget: int) -> list[tuple[Request, int]]:
         """How the budget is dealt among the requests that are catching up: half to the senior one, shortest first."""

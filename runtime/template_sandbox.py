@@ -52,10 +52,10 @@ class SandboxedTemplate:
             )
         environment = _Environment()
         tree = environment.parse(source)
-        num_statements = sum(1 for _ in tree.find_all((nodes.Stmt,)))
-        if (
-            num_statements > self._limits.statements * 3
-        ):  # text between statements counts as one, too
+        statements = (
+            node for node in tree.find_all((nodes.Stmt,)) if not isinstance(node, nodes.Output)
+        )
+        if sum(1 for _ in statements) > self._limits.statements:
             raise LimitExceeded(f"more than {self._limits.statements} statements")
         tree = cast("nodes.Template", _GuardEverything().visit(tree))
         self._template = jinja2.Template.from_code(

@@ -44,7 +44,7 @@ class Tokenizer:
         self._backend.no_padding()
         self._special_tokens = dict(parts.special_tokens)
         self._special_spelling = {index: text for text, index in self._special_tokens.items()}
-        self._prefix_space = parts.prefix_space
+        self._prefix_unless = parts.prefix_unless
         self._spellable = bytes(range(256) if parts.spellable is None else sorted(parts.spellable))
         self._characters = parts.characters
         self._boundaries = boundary_finder(parts.pipeline)
@@ -78,7 +78,7 @@ class Tokenizer:
         strict: raise PromptError with place "line:column" at the first character that no token spells, instead of replacing it.
         """
         text, replaced = self._make_spellable(text, strict)
-        return Encoded(self._encode_spellable(text, self._prefix_space and not continued), replaced)
+        return Encoded(self._encode_spellable(text, not continued), replaced)
 
     def encode_pieces(
         self, pieces: Sequence[Piece], *, strict: bool = False, continued: bool = False
@@ -95,7 +95,7 @@ class Tokenizer:
                 continue
             text, lost = self._make_spellable(piece.text, strict)
             replaced.update(dict.fromkeys(lost))
-            ids += self._encode_spellable(text, self._prefix_space and not (ids or continued))
+            ids += self._encode_spellable(text, not (ids or continued))
         return Encoded(ids, tuple(replaced))
 
     def special_token_id(self, spelling: str) -> int:
@@ -106,7 +106,7 @@ class Tokenizer:
 
     def safe_boundary(self, text: str) -> int:
         """A character offset k, as late as is known, with encode(text[:k]) + encode(text[k:] + x) == encode(text + x) for every x."""
-        return 0 if self._prefix_space else self._boundaries.last_boundary(text)
+        return 0 if self._prefix_unless is not None else self._boundaries.last_boundary(text)
 
     def encode_forced(self, data: bytes) -> list[int]:
         """Ids whose token bytes, joined, are exactly `data`.
@@ -194,10 +194,14 @@ class Tokenizer:
 
     # -- encoding
 
-    def _encode_spellable(self, text: str, prefix_space: bool) -> list[int]:
+    def _encode_spellable(self, text: str, at_start: bool) -> list[int]:
         if not text:
             return []
-        if prefix_space and not text.startswith(" "):
+        if (
+            at_start
+            and self._prefix_unless is not None
+            and not text.startswith(self._prefix_unless)
+        ):
             text = " " + text
         ids: list[int] = self._backend.encode(text, add_special_tokens=False).ids
         if self.special_token_ids.isdisjoint(ids):

@@ -75,18 +75,13 @@ def read_gguf_tokenizer(metadata: Mapping[str, Any], num_rows: int | None = None
     if kind == "gpt2":
         tokens_spelled, spelled = _byte_spelling(tokens)
         backend = _byte_level(metadata, tokens_spelled)
-        add_bos_default, prefix_space = False, False
+        add_bos_default, prefix_unless = False, None
     elif kind == "llama":
         tokens_spelled = tokens
         backend = _sentencepiece(metadata, tokens, token_types)
-        spelled = [
-            _sentencepiece_bytes(token, kind)
-            for token, kind in zip(tokens, token_types, strict=True)
-        ]
-        add_bos_default, prefix_space = (
-            True,
-            metadata.get("tokenizer.ggml.add_space_prefix", True) is True,
-        )
+        spelled = list(map(_sentencepiece_bytes, tokens, token_types))
+        has_prefix = metadata.get("tokenizer.ggml.add_space_prefix", True) is True
+        add_bos_default, prefix_unless = True, (" ", "▁") if has_prefix else None
     else:
         raise ModelError(
             f"the tokenizer kind {kind!r} is not supported",
@@ -103,7 +98,7 @@ def read_gguf_tokenizer(metadata: Mapping[str, Any], num_rows: int | None = None
         special_tokens=special,
         spellable=_spellable_bytes(kind, frozenset(tokens_spelled), token_types),
         characters=_spellable_characters(kind, tokens, token_types),
-        prefix_space=prefix_space,
+        prefix_unless=prefix_unless,
         bos_token_id=ids.bos,
         eos_token_ids=end_token_ids(special, ids.ends),
         add_bos=metadata.get("tokenizer.ggml.add_bos_token", add_bos_default) is True,

@@ -27,7 +27,7 @@ def read_hf_tokenizer(folder: Path) -> TokenizerParts:
     config = _read_json(folder / "tokenizer_config.json", optional=True)
     model_config = _read_json(folder / "config.json", optional=True)
     generation = _read_json(folder / "generation_config.json", optional=True)
-    prefix_space = _take_prefix_space(whole)
+    prefix_unless = _take_prefix_space(whole)
     try:
         backend = tokenizers.Tokenizer.from_str(json.dumps(whole))
     except Exception as error:  # the library raises plain Exception
@@ -69,7 +69,7 @@ def read_hf_tokenizer(folder: Path) -> TokenizerParts:
         characters=None
         if byte_level or _has_byte_tokens(vocabulary)
         else frozenset(text.replace("▁", " ") for text in vocabulary if len(text) == 1),
-        prefix_space=prefix_space,
+        prefix_unless=prefix_unless,
         bos_token_id=bos,
         eos_token_ids=eos,
         add_bos=_adds_bos(config, whole, variables["bos_token"]),
@@ -180,24 +180,24 @@ def _is_byte_level(whole: Mapping[str, Any]) -> bool:
     )
 
 
-def _take_prefix_space(whole: dict[str, Any]) -> bool:
-    """Whether a space goes before a text; the pipeline is changed not to add it, for it must not at every part of a prompt."""
-    found = False
+def _take_prefix_space(whole: dict[str, Any]) -> tuple[str, ...] | None:
+    """Before which texts no space goes; the pipeline is changed not to add it, for it must not at every part of a prompt."""
+    found: tuple[str, ...] | None = None
     for part, key in (("normalizer", "normalizers"), ("pre_tokenizer", "pretokenizers")):
         for stage in _stages(whole, part, key):
             if stage.get("type") == "Prepend" and stage.get("prepend") == "▁":
                 stage["prepend"] = ""
-                found = True
+                found = ()
             elif (
                 stage.get("type") == "Metaspace"
                 and stage.get("prepend_scheme", "always") != "never"
             ):
                 stage["prepend_scheme"] = "never"
                 stage.pop("add_prefix_space", None)
-                found = True
+                found = (" ", "▁")
             elif stage.get("type") == "ByteLevel" and stage.get("add_prefix_space"):
                 stage["add_prefix_space"] = False
-                found = True
+                found = (" ",)
     return found
 
 

@@ -25,7 +25,8 @@ class TokenizerParts:
 
     `backend` encodes plain text (`add_special_tokens=False`) and never matches a special token's spelling; `pipeline` is what decides its
     cuts, as in a tokenizer.json ("normalizer", "added_tokens", "pre_tokenizer"). `token_bytes[i]` is what token i spells, None for special
-    and unused ids. `prefix_space`: a text is encoded as if a space stood before it (SentencePiece).
+    and unused ids. `prefix_unless`: a prompt is encoded as if a space stood before it,
+    unless it starts with one of these (an empty tuple: always; None: never).
     """
 
     backend: tokenizers.Tokenizer
@@ -38,7 +39,7 @@ class TokenizerParts:
     characters: (
         frozenset[str] | None
     )  # characters with a token of their own, where unknown ones have no bytes to fall back to
-    prefix_space: bool
+    prefix_unless: tuple[str, ...] | None
     bos_token_id: int | None
     eos_token_ids: tuple[int, ...]
     add_bos: bool

@@ -11,11 +11,12 @@ nothing of Python's syntax.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 
 from ...errors import GrammarError
-from ..expr import And, Bytes, Chars, Erase, Expr, Minus, alt, chars, opt, outside_ranges, seq, star
+from ..expr import And, Bytes, Erase, Expr, Minus, alt, chars, outside_ranges, seq, star
 from .char_classes import Ranges
 
 _MARKER_BYTES = (0xC0, 0xC1, 0xF5, 0xF6, 0xF7, 0xF8, 0xF9, 0xFA, 0xFB, 0xFC, 0xFD, 0xFE, 0xFF)
@@ -56,7 +57,7 @@ class Assertions:
         """A marker that stands for `kind`."""
         if kind not in self._markers:
             marker = self._new_marker(kind)
-            self._conditions.append(_never(*self._violations(kind, marker)))
+            self._conditions.append(self._condition(kind, marker))
         return Bytes(1 << self._markers[kind])
 
     def look(self, inside: Expr, *, is_behind: bool, is_negative: bool) -> Expr:
@@ -92,59 +93,58 @@ class Assertions:
         self._markers[key] = _MARKER_BYTES[len(self._markers)]
         return Bytes(1 << self._markers[key])
 
-    def _violations(self, kind: Anchor, marker: Expr) -> list[Expr]:
-        """Texts in which some marker of `kind` stands where it must not."""
+    def _condition(self, kind: Anchor, marker: Expr) -> Expr:
+        """The texts in which every marker of `kind` stands where it may."""
         newline = seq(chars("\n"), _GAP)
         other = seq(chars(*outside_ranges([(10, 10)])), _GAP)
         if kind is Anchor.TEXT_START:
-            return [seq(_GAP, _ANY, _ALL, marker, _ALL)]
+            return _never(seq(_GAP, _ANY, _ALL, marker, _ALL))
         if kind is Anchor.TEXT_END:
-            return [seq(_ALL, marker, _GAP, _ANY, _ALL)]
+            return _never(seq(_ALL, marker, _GAP, _ANY, _ALL))
         if kind is Anchor.TEXT_END_OR_LAST_NEWLINE:
-            return [
-                seq(_ALL, marker, _GAP, other, _ALL),
-                seq(_ALL, marker, _GAP, newline, _ANY, _ALL),
-            ]
+            return _never(
+                seq(_ALL, marker, _GAP, other, _ALL), seq(_ALL, marker, _GAP, newline, _ANY, _ALL)
+            )
         if kind is Anchor.LINE_START:
-            return [seq(_ALL, other, marker, _ALL)]
+            return _never(seq(_ALL, other, marker, _ALL))
         if kind is Anchor.LINE_END:
-            return [seq(_ALL, marker, _GAP, other, _ALL)]
+            return _never(seq(_ALL, marker, _GAP, other, _ALL))
         is_ascii = kind in (Anchor.ASCII_WORD_BOUNDARY, Anchor.ASCII_NO_WORD_BOUNDARY)
-        return self._boundary_violations(
-            marker,
-            self.ascii_word if is_ascii else self.word,
-            kind in (Anchor.WORD_BOUNDARY, Anchor.ASCII_WORD_BOUNDARY),
+        word = self.ascii_word if is_ascii else self.word
+        free = _gap_without(marker)
+        if kind in (Anchor.WORD_BOUNDARY, Anchor.ASCII_WORD_BOUNDARY):
+            return _boundaries(
+                word, inside=free, between=_GAP, word_edge=_GAP, other_edge=free, empty=free
+            )
+        # Until Python 3.14, \B does not hold in an empty text.
+        empty = _GAP if re.fullmatch(r"\B", "") else free
+        return _boundaries(
+            word, inside=_GAP, between=free, word_edge=free, other_edge=_GAP, empty=empty
         )
 
-    def _boundary_violations(self, marker: Expr, word: Ranges, is_boundary: bool) -> list[Expr]:
-        inside = seq(chars(*word), _GAP)
-        outside = seq(chars(*outside_ranges(word)), _GAP)
-        after_word, after_other = seq(_ALL, inside), seq(_GAP, opt(seq(star(_ANY), outside)))
-        before_word, before_other = (
-            seq(_GAP, inside, _ALL),
-            seq(_GAP, opt(seq(outside, star(_ANY)))),
-        )
-        if is_boundary:
-            return [seq(after_word, marker, before_word), seq(after_other, marker, before_other)]
-        # Until Python 3.14, \B never holds in an empty text.
-        empty = [seq(_GAP, marker, _GAP)] if not _is_no_boundary_in_empty_text() else []
-        return [
-            seq(after_word, marker, before_other),
-            seq(after_other, marker, before_word),
-            *empty,
-        ]
+
+def _gap_without(marker: Expr) -> Expr:
+    """Any run of the other markers."""
+    taken = marker.mask if isinstance(marker, Bytes) else 0
+    return star(Bytes(sum(1 << byte for byte in _MARKER_BYTES) & ~taken))
+
+
+def _boundaries(
+    word: Ranges, *, inside: Expr, between: Expr, word_edge: Expr, other_edge: Expr, empty: Expr
+) -> Expr:
+    """Runs of word and of other characters in turn, with one kind of gap inside runs, one between them, and one at an edge of each kind."""
+    word_char, other_char = chars(*word), chars(*outside_ranges(word))
+    words = seq(word_char, star(seq(inside, word_char)))
+    others = seq(other_char, star(seq(inside, other_char)))
+    tail = star(seq(between, words, between, others))
+    from_word = seq(
+        word_edge,
+        words,
+        alt(word_edge, seq(between, others, tail, alt(other_edge, seq(between, words, word_edge)))),
+    )
+    from_other = seq(other_edge, others, tail, alt(other_edge, seq(between, words, word_edge)))
+    return alt(empty, from_word, from_other)
 
 
 def _never(*violations: Expr) -> Expr:
     return Minus(_ALL, alt(*violations))
-
-
-def _is_no_boundary_in_empty_text() -> bool:
-    import re
-
-    return re.fullmatch(r"\B", "") is not None
-
-
-def with_gaps(ranges: Ranges) -> Expr:
-    """One character and the markers behind it."""
-    return seq(Chars(ranges), _GAP)

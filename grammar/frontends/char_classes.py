@@ -61,9 +61,10 @@ def ignoring_case(ranges: Iterable[tuple[int, int]], *, is_ascii: bool) -> Range
     result = list(wanted)
     if is_ascii:
         for low, high in wanted:
-            for code in range(max(low, 0x41), min(high, 0x7A) + 1):
-                if chr(code).isalpha():
-                    result.append((code ^ 0x20, code ^ 0x20))
+            letters = (
+                code for code in range(max(low, 0x41), min(high, 0x7A) + 1) if chr(code).isalpha()
+            )
+            result += [(code ^ 0x20, code ^ 0x20) for code in letters]
         return tuple(result)
     for group in _case_groups():
         if any(low <= code <= high for code in group for low, high in wanted):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from engine_driver import EOS, TOKEN_BYTES, VOCAB_SIZE, Driver, alone, ids_of, text_of
-
 from radixlm.errors import InvariantError
 from radixlm.runtime import messages as m
 
@@ -40,7 +39,9 @@ def test_a_request_runs_to_its_token_limit():
     done = driver.done("a")
     assert done.samples[0].finish_reason == "length"
     assert len(done.samples[0].token_ids) == 5
-    assert done.usage == m.Usage(prompt_tokens=37, cached_tokens=0, completion_tokens=5, forced_tokens=0)
+    assert done.usage == m.Usage(
+        prompt_tokens=37, cached_tokens=0, completion_tokens=5, forced_tokens=0
+    )
 
 
 def test_eos_ends_a_text_and_is_among_its_tokens():
@@ -191,7 +192,9 @@ def test_r018_a_request_alone_that_outgrows_the_pool_ends_with_what_it_has():
     driver.run()
     sample = driver.done("a").samples[0]
     assert sample.finish_reason == "length"
-    assert len(sample.token_ids) == 29  # 128 positions hold K/V, one more token is sampled from the last
+    assert (
+        len(sample.token_ids) == 29
+    )  # 128 positions hold K/V, one more token is sampled from the last
     assert sample.token_ids == alone([5] * 100, max_tokens=29, ignore_eos=True).samples[0].token_ids
 
 
@@ -310,13 +313,23 @@ def test_r032_a_grammar_that_raises_ends_only_its_request():
 
     driver = Driver(load_grammar=load)
     driver.load("g")
-    driver.submit("a", PROMPT, program="g", max_tokens=9, jump_forward=False, logit_bias={ids_of(b"a")[0]: 900.0})
+    driver.submit(
+        "a",
+        PROMPT,
+        program="g",
+        max_tokens=9,
+        jump_forward=False,
+        logit_bias={ids_of(b"a")[0]: 900.0},
+    )
     for name in "bcd":
         driver.submit(name, [*PROMPT, ord(name)], max_tokens=9, ignore_eos=True)
     driver.run()
     assert "inside the matcher" in driver.failed("a").error.message
     for name in "bcd":
-        assert driver.tokens(name) == alone([*PROMPT, ord(name)], max_tokens=9, ignore_eos=True).samples[0].token_ids
+        assert (
+            driver.tokens(name)
+            == alone([*PROMPT, ord(name)], max_tokens=9, ignore_eos=True).samples[0].token_ids
+        )
 
 
 def test_a_mask_that_raises_or_is_empty_ends_only_its_request():
@@ -344,7 +357,9 @@ def test_a_mask_that_raises_or_is_empty_ends_only_its_request():
 
 
 def test_a_row_without_a_finite_logit_ends_only_its_request():
-    driver = Driver(steer=lambda ids: {t: float("-inf") for t in range(VOCAB_SIZE)} if ids[0] == 99 else {})
+    driver = Driver(
+        steer=lambda ids: {t: float("-inf") for t in range(VOCAB_SIZE)} if ids[0] == 99 else {}
+    )
     driver.submit("bad", [99, 98, 97], max_tokens=4)
     driver.submit("good", PROMPT, max_tokens=4)
     driver.run()
@@ -431,7 +446,12 @@ def test_plans_are_what_their_docstring_says():
     for plan in driver.runner.plans:
         assert plan.token_ids.dtype == plan.positions.dtype == plan.page_tables.dtype == np.int32
         assert plan.slot_ids.dtype == np.int64
-        assert plan.query_starts[-1] == plan.token_ids.size == plan.positions.size == plan.slot_ids.size
+        assert (
+            plan.query_starts[-1]
+            == plan.token_ids.size
+            == plan.positions.size
+            == plan.slot_ids.size
+        )
         assert (np.diff(plan.logit_rows) > 0).all()
         assert plan.sampling.rows.max(initial=0) < max(plan.logit_rows.size, 1)
         assert plan.sampling.seeds.dtype == np.uint64
@@ -439,4 +459,6 @@ def test_plans_are_what_their_docstring_says():
 
 
 def test_token_bytes_of_the_test_vocabulary_spell_every_byte():
-    assert {data for data in TOKEN_BYTES if data and len(data) == 1} == {bytes((b,)) for b in range(256)}
+    assert {data for data in TOKEN_BYTES if data and len(data) == 1} == {
+        bytes((b,)) for b in range(256)
+    }

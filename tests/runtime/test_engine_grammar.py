@@ -7,7 +7,6 @@ import re
 
 import pytest
 from engine_driver import EOS, TOKEN_BYTES, VOCAB_SIZE, ChoiceMatcher, Driver, alone, ids_of
-
 from radixlm.grammar.compiler import compile_spec
 from radixlm.grammar.spec import JsonSchema, Regex
 from radixlm.runtime import messages as m
@@ -45,7 +44,9 @@ def test_a_missing_program_is_asked_for_once_and_all_who_wait_start_with_it():
         driver.submit(name, PROMPT, program="k", max_tokens=9)
     driver.step()
     driver.step()
-    assert [message for message in driver.others if isinstance(message, m.NeedProgram)] == [m.NeedProgram("k")]
+    assert [message for message in driver.others if isinstance(message, m.NeedProgram)] == [
+        m.NeedProgram("k")
+    ]
     assert not driver.engine.has_work
     driver.load("k", b"true", b"ab")
     driver.run()
@@ -76,11 +77,22 @@ def test_a_program_that_was_dropped_is_asked_for_again():
 
 def test_r029_the_program_is_shared_the_position_is_not_and_masks_stay_in_their_rows():
     driver = real_driver()
-    schema = JsonSchema(json.dumps({"type": "object", "properties": {"n": {"type": "integer", "minimum": 0, "maximum": 99}}, "required": ["n"], "additionalProperties": False}))
+    schema = JsonSchema(
+        json.dumps(
+            {
+                "type": "object",
+                "properties": {"n": {"type": "integer", "minimum": 0, "maximum": 99}},
+                "required": ["n"],
+                "additionalProperties": False,
+            }
+        )
+    )
     load_spec(driver, "s", schema)
     for i in range(8):
         driver.submit(f"free{i}", [*PROMPT, 100 + i], max_tokens=12, temperature=1.0, seed=i)
-        driver.submit(f"json{i}", [*PROMPT, 100 + i], program="s", max_tokens=12, temperature=1.0, seed=i)
+        driver.submit(
+            f"json{i}", [*PROMPT, 100 + i], program="s", max_tokens=12, temperature=1.0, seed=i
+        )
     driver.run()
     for i in range(8):
         assert 0 <= json.loads(driver.text(f"json{i}"))["n"] <= 99
@@ -103,13 +115,17 @@ def test_a_complete_grammar_ends_with_stop_without_eos():
 @pytest.mark.parametrize("sampling", [{"min_tokens": 50}, {"ignore_eos": True}])
 def test_a_complete_grammar_beats_min_tokens_and_ignore_eos(sampling):
     driver = constrained(Regex("[0-9]{2,4}"), **sampling)
-    assert re.fullmatch(rb"[0-9]{4}", driver.text("a"))  # EOS was banned as long as anything else was possible
+    assert re.fullmatch(
+        rb"[0-9]{4}", driver.text("a")
+    )  # EOS was banned as long as anything else was possible
     assert driver.done("a").samples[0].finish_reason == "stop"
 
 
 @pytest.mark.parametrize("max_tokens", [1, 2, 5, 9])
 def test_an_output_closes_within_its_tokens_when_it_can(max_tokens):
-    driver = constrained(Regex(r"x(\(a*\))*"), max_tokens=max_tokens, temperature=1.0, seed=1, ignore_eos=True)
+    driver = constrained(
+        Regex(r"x(\(a*\))*"), max_tokens=max_tokens, temperature=1.0, seed=1, ignore_eos=True
+    )
     sample = driver.done("a").samples[0]
     assert sample.finish_reason == "stop"
     assert sample.grammar_complete is True
@@ -155,12 +171,16 @@ def test_an_output_that_is_forced_to_its_end_needs_no_model_at_all():
 
 def test_logprobs_of_forced_tokens_are_computed():
     for jump_forward in (True, False):
-        driver = constrained(Regex('{"name":(ab|12)}'), logprobs=2, jump_forward=jump_forward, stream=True)
+        driver = constrained(
+            Regex('{"name":(ab|12)}'), logprobs=2, jump_forward=jump_forward, stream=True
+        )
         sample = driver.done("a").samples[0]
         assert sample.logprobs is not None
         assert [entry.token_id for entry in sample.logprobs] == list(sample.token_ids)
         ids = (*PROMPT, *sample.token_ids)
-        scored = alone(ids, max_tokens=0, prompt_logprobs=2, prompt_logprobs_start=len(PROMPT)).prompt_logprobs
+        scored = alone(
+            ids, max_tokens=0, prompt_logprobs=2, prompt_logprobs_start=len(PROMPT)
+        ).prompt_logprobs
         assert sample.logprobs == scored[len(PROMPT) :]
 
 
@@ -173,7 +193,9 @@ def test_forced_endings_wait_for_their_logprobs():
 def forced(options: tuple[bytes, ...], *, tail: bytes = b"", remaining: int = 100) -> bytes:
     forcer = Forcer(FACTS, ids_of)
     constraint = Constraint(ChoiceMatcher(options), remaining)
-    return b"".join(TOKEN_BYTES[i] or b"" for i in forcer.forced_tokens(constraint, tail, remaining))
+    return b"".join(
+        TOKEN_BYTES[i] or b"" for i in forcer.forced_tokens(constraint, tail, remaining)
+    )
 
 
 def test_the_last_forced_token_is_held_back_if_an_allowed_token_extends_it():
@@ -220,7 +242,9 @@ REGEXES = [
 def test_r033_texts_match_with_and_without_forcing(pattern):
     for seed in range(3):
         for jump_forward in (True, False):
-            driver = constrained(Regex(pattern), jump_forward=jump_forward, temperature=1.0, seed=seed, max_tokens=60)
+            driver = constrained(
+                Regex(pattern), jump_forward=jump_forward, temperature=1.0, seed=seed, max_tokens=60
+            )
             sample = driver.done("a").samples[0]
             assert re.fullmatch(pattern, driver.text("a").decode()), driver.text("a")
             assert sample.finish_reason == "stop"
@@ -231,6 +255,8 @@ def test_r033_texts_match_with_and_without_forcing(pattern):
 def test_r034_a_mask_comes_before_truncation():
     driver = Driver(steer=lambda ids: {ids_of(b"a")[0]: 50.0})
     driver.load("g", b"12", b"xy")
-    driver.submit("a", PROMPT, program="g", max_tokens=5, temperature=1.0, top_k=1, seed=1, jump_forward=False)
+    driver.submit(
+        "a", PROMPT, program="g", max_tokens=5, temperature=1.0, top_k=1, seed=1, jump_forward=False
+    )
     driver.run()
     assert driver.text("a") in (b"12", b"xy")

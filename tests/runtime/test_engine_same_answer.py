@@ -9,7 +9,6 @@ from collections import Counter
 from engine_driver import Driver, alone
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from radixlm.runtime import messages as m
 from radixlm.runtime.scheduler_limits import SchedulerLimits
 
@@ -47,25 +46,46 @@ def random_sampling(rng: random.Random, lengths: tuple[int, ...]) -> dict:
 
 
 def check_schedule(
-    rng: random.Random, limits: SchedulerLimits, page_size: int, pool_tokens: int, num_requests: int, lengths=(0, 1, 3, 12, 40)
+    rng: random.Random,
+    limits: SchedulerLimits,
+    page_size: int,
+    pool_tokens: int,
+    num_requests: int,
+    lengths=(0, 1, 3, 12, 40),
 ) -> Driver:
-    shape = {"num_pages": -(-pool_tokens // page_size), "page_size": page_size, "context_length": 200}
+    shape = {
+        "num_pages": -(-pool_tokens // page_size),
+        "page_size": page_size,
+        "context_length": 200,
+    }
     driver = Driver(**shape, limits=limits)
     driver.load("g", *OPTIONS)
-    texts = [[rng.randrange(2, 6) for _ in range(30)] for _ in range(2)]  # few tokens: prompts share long prefixes
+    texts = [
+        [rng.randrange(2, 6) for _ in range(30)] for _ in range(2)
+    ]  # few tokens: prompts share long prefixes
     submitted = []
     for number in range(num_requests):
         sampling = random_sampling(rng, lengths)
         base = rng.choice(texts)
-        prompt = base[: rng.randint(1, len(base))] + [rng.randrange(2, 6) for _ in range(rng.choice([0, 1, 9, 40]))]
+        prompt = base[: rng.randint(1, len(base))] + [
+            rng.randrange(2, 6) for _ in range(rng.choice([0, 1, 9, 40]))
+        ]
         options = OPTIONS if rng.random() < 0.3 else ()
-        driver.submit(str(number), prompt, program="g" if options else "", stream=rng.random() < 0.5, **sampling)
+        driver.submit(
+            str(number),
+            prompt,
+            program="g" if options else "",
+            stream=rng.random() < 0.5,
+            **sampling,
+        )
         submitted.append((prompt, options, sampling))
         for _ in range(rng.choice([0, 0, 0, 1, 5])):
             driver.step()
         for name, answer in driver.answers.items():
             if isinstance(answer, m.Done) and answer.samples[0].token_ids and rng.random() < 0.5:
-                texts.append([*submitted[int(name)][0], *answer.samples[0].token_ids])  # a conversation goes on
+                texts.append(
+                    [*submitted[int(name)][0], *answer.samples[0].token_ids]
+                )  # a conversation goes on
         if rng.random() < 0.2:
             driver.cancel(str(rng.randrange(number + 1)))
     driver.run()
@@ -82,10 +102,14 @@ def check_schedule(
         assert isinstance(answer, m.Done), answer
         assert answer.prompt_logprobs == expected.prompt_logprobs
         assert answer.usage.completion_tokens == sum(len(s.token_ids) for s in answer.samples)
-        for index, (sample, wanted) in enumerate(zip(answer.samples, expected.samples, strict=True)):
+        for index, (sample, wanted) in enumerate(
+            zip(answer.samples, expected.samples, strict=True)
+        ):
             streamed = tuple(driver.streams.get((str(number), index), ()))
             assert sample.token_ids[: len(streamed)] == streamed
-            if len(prompt) + len(wanted.token_ids) < capacity:  # else the pool decides where a text ends
+            if (
+                len(prompt) + len(wanted.token_ids) < capacity
+            ):  # else the pool decides where a text ends
                 assert sample == wanted
     return driver
 
@@ -112,7 +136,9 @@ def test_tokens_do_not_depend_on_the_schedule_under_pressure():
             max_prefill_tokens_beside_decode=rng.choice([2, 8, 16]),
             min_follow_tokens=1,
         )
-        driver = check_schedule(rng, pressure, rng.choice([1, 4, 16]), rng.choice([112, 128, 160]), 12, (8, 30, 50))
+        driver = check_schedule(
+            rng, pressure, rng.choice([1, 4, 16]), rng.choice([112, 128, 160]), 12, (8, 30, 50)
+        )
         totals.update(driver.engine.stats())
     # Otherwise the property was not put to the test.
     assert totals["preemptions"] > 25

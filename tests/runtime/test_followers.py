@@ -6,7 +6,6 @@ import pytest
 from bare_requests import bare_request
 from hypothesis import given
 from hypothesis import strategies as st
-
 from radixlm.errors import InvariantError
 from radixlm.runtime.followers import InFlight
 
@@ -20,13 +19,19 @@ def common(left, right) -> int:
     return length
 
 
-@given(st.lists(st.tuples(prompts, st.sampled_from(["", "x"])), max_size=8), prompts, st.sampled_from(["", "x"]))
+@given(
+    st.lists(st.tuples(prompts, st.sampled_from(["", "x"])), max_size=8),
+    prompts,
+    st.sampled_from(["", "x"]),
+)
 def test_the_leader_with_the_longest_common_prefix_is_found(leaders, prompt, namespace):
     in_flight = InFlight()
     for tokens, space in leaders:
         in_flight.lead(bare_request(tokens, namespace=space))
     found = in_flight.find(bare_request(prompt, namespace=namespace))
-    best = max((common(tokens, prompt) for tokens, space in leaders if space == namespace), default=0)
+    best = max(
+        (common(tokens, prompt) for tokens, space in leaders if space == namespace), default=0
+    )
     assert (found[1] if found else 0) == best
     if found:
         assert common(found[0].tokens.view().tolist(), prompt) == best

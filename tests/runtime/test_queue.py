@@ -5,7 +5,6 @@ from __future__ import annotations
 from bare_requests import bare_request
 from hypothesis import given
 from hypothesis import strategies as st
-
 from radixlm.runtime.queue import WaitQueue
 
 
@@ -26,7 +25,11 @@ def test_the_longest_cached_prefix_runs_first():
 
 def test_a_step_of_waiting_is_worth_tokens_of_prefix():
     queue = WaitQueue(8.0)
-    old, late, later = bare_request(arrival_step=0), bare_request(arrival_step=49), bare_request(arrival_step=51)
+    old, late, later = (
+        bare_request(arrival_step=0),
+        bare_request(arrival_step=49),
+        bare_request(arrival_step=51),
+    )
     queue.push(old, 0)
     queue.push(late, 400)
     queue.push(later, 400)
@@ -41,7 +44,16 @@ def test_equals_run_by_priority_then_first_come():
     assert names(queue) == [urgent.key, first.key, second.key]
 
 
-@given(st.lists(st.tuples(st.sampled_from(["push", "remove", "pop", "stale"]), st.integers(0, 9), st.integers(0, 40)), max_size=60))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["push", "remove", "pop", "stale"]),
+            st.integers(0, 9),
+            st.integers(0, 40),
+        ),
+        max_size=60,
+    )
+)
 def test_the_queue_agrees_with_a_sorted_list(operations):
     queue, requests = WaitQueue(4.0), [bare_request(arrival_step=i) for i in range(10)]
     model: dict[int, float] = {}
@@ -77,5 +89,5 @@ def test_re_ranking_does_not_grow_the_heap_without_bound():
     queue, request = WaitQueue(1.0), bare_request()
     for i in range(10_000):
         queue.push(request, i)
-    assert len(queue._heap) <= 80  # noqa: SLF001
+    assert len(queue._heap) <= 80
     assert queue.pop_best() == (request, 9_999)

@@ -20,8 +20,9 @@ NUM_PAGES = 64
 
 @pytest.fixture(scope="module")
 def runner(smollm2_files: ModelFiles) -> ModelRunner:
+    # one thread: beside other work, two threads wait for each other at every barrier
     return ModelRunner(
-        smollm2_files, num_pages=NUM_PAGES, page_size=PAGE_SIZE, sample=LogitsProbe()
+        smollm2_files, num_pages=NUM_PAGES, page_size=PAGE_SIZE, threads=1, sample=LogitsProbe()
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from bare_requests import bare_request
-
-from radixlm.runtime.sampling_batch import Bans, SampleRow, SamplingTable
+from radixlm.runtime.bans import Bans
+from radixlm.runtime.sampling_batch import SampleRow, SamplingTable
 from radixlm.runtime.token_counts import TokenCounts
 
 
@@ -17,7 +17,9 @@ def build(requests):
 
 
 def test_every_argument_reaches_its_row():
-    a = bare_request((5, 6), temperature=0.5, top_k=3, top_p=0.9, min_p=0.1, typical_p=0.8, seed=9, logprobs=2)
+    a = bare_request(
+        (5, 6), temperature=0.5, top_k=3, top_p=0.9, min_p=0.1, typical_p=0.8, seed=9, logprobs=2
+    )
     b = bare_request((5,), repetition_penalty=1.5, frequency_penalty=0.25, presence_penalty=-0.5)
     batch = build([a, b])
     assert batch.temperature.tolist() == [0.5, 0.0]
@@ -57,22 +59,14 @@ def test_counts_and_biases_are_joined_by_row():
     assert batch.count_token_ids.tolist() == [4, 5, 9]
     assert batch.count_output.tolist() == [0, 0, 1]
     assert batch.count_prompt.tolist() == [1, 1, 0]
-    assert (batch.bias_rows.tolist(), batch.bias_token_ids.tolist(), batch.bias_values.tolist()) == ([1], [7], [1.5])
+    assert (
+        batch.bias_rows.tolist(),
+        batch.bias_token_ids.tolist(),
+        batch.bias_values.tolist(),
+    ) == ([1], [7], [1.5])
 
 
-def test_bans_hold_before_min_tokens_and_under_ignore_eos():
-    bans = Bans(64, (0, 33))
-    early = bare_request(min_tokens=2, stop_token_ids=(9,))
-    assert set(bans.token_ids(early)) == {0, 33, 9}
-    for _ in range(2):
-        early.tokens.append(5)
-    assert bans.token_ids(early) == ()
-    assert bans.mask(early) is None
-    endless = bare_request(ignore_eos=True, stop_token_ids=(9,))
-    assert set(bans.token_ids(endless)) == {0, 33}
-    mask = bans.mask(endless)
-    assert mask is not None
-    assert mask.tolist() == [1, 2]
-    batch = build([endless])
-    assert sorted(batch.bias_token_ids.tolist()) == [0, 33]
-    assert np.isneginf(batch.bias_values).all()
+def test_a_ban_is_a_bias_of_minus_infinity_beside_the_users_own():
+    batch = build([bare_request(ignore_eos=True, logit_bias={7: 1.5})])
+    assert batch.bias_token_ids.tolist() == [7, 0, 33]
+    assert batch.bias_values.tolist() == [1.5, -np.inf, -np.inf]

@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pytest
 from engine_driver import Driver, alone
-
 from radixlm.errors import ConfigError, InvariantError
 from radixlm.runtime import messages as m
 from radixlm.runtime.request import LEGAL_TRANSITIONS, RequestStatus
@@ -27,7 +26,10 @@ def assert_as_alone(driver: Driver, name: str, prompt, **sampling) -> None:
 
 
 def test_a_long_prompt_never_stops_the_streams():
-    driver = Driver(num_pages=600, limits=SchedulerLimits(max_tokens_per_step=256, max_prefill_tokens_beside_decode=64))
+    driver = Driver(
+        num_pages=600,
+        limits=SchedulerLimits(max_tokens_per_step=256, max_prefill_tokens_beside_decode=64),
+    )
     for name in "abc":
         driver.submit(name, ids(ord(name), 20), max_tokens=200, ignore_eos=True)
     for _ in range(5):
@@ -39,7 +41,9 @@ def test_a_long_prompt_never_stops_the_streams():
     beside = driver.runner.plans[first:-1]
     assert len(beside) >= 4000 // 64
     for plan in beside:
-        assert (np.diff(plan.query_starts)[:3] == 1).all()  # every stream got its token in every step
+        assert (
+            np.diff(plan.query_starts)[:3] == 1
+        ).all()  # every stream got its token in every step
         assert plan.token_ids.size <= 3 + 64
     driver.run()
 
@@ -55,11 +59,15 @@ def test_a_short_prompt_does_not_wait_behind_a_long_one():
 
 
 def test_the_budget_of_a_step_is_never_exceeded():
-    limits = SchedulerLimits(max_tokens_per_step=24, max_running=8, max_prefill_tokens_beside_decode=8)
+    limits = SchedulerLimits(
+        max_tokens_per_step=24, max_running=8, max_prefill_tokens_beside_decode=8
+    )
     driver = Driver(limits=limits)
     driver.load("g", b'{"name":"ab"}', b'{"name":"abc"}')
     for i in range(20):
-        driver.submit(str(i), ids(i, 30), program="g" if i % 3 == 0 else "", max_tokens=20, n=1 + i % 2)
+        driver.submit(
+            str(i), ids(i, 30), program="g" if i % 3 == 0 else "", max_tokens=20, n=1 + i % 2
+        )
     driver.run()
     assert max(plan.token_ids.size for plan in driver.runner.plans) <= 24
     assert max(plan.context_lens.size for plan in driver.runner.plans) <= 8
@@ -137,7 +145,12 @@ def test_the_first_follower_takes_over_where_a_dead_leader_stopped(end):
 
 
 def test_a_preempted_leader_hands_over_to_its_followers():
-    driver = Driver(num_pages=24, limits=SchedulerLimits(max_tokens_per_step=16, max_running=8, max_prefill_tokens_beside_decode=8))
+    driver = Driver(
+        num_pages=24,
+        limits=SchedulerLimits(
+            max_tokens_per_step=16, max_running=8, max_prefill_tokens_beside_decode=8
+        ),
+    )
     driver.submit("stream", ids(6, 200), max_tokens=150, ignore_eos=True)
     while driver.engine.stats()["running"] == 0 or driver.engine.stats()["sampled_tokens"] < 4:
         driver.step()
@@ -166,7 +179,11 @@ def test_streams_on_one_prefix_are_one_group_of_the_plan():
     for i in range(6):
         driver.submit(str(i), [*prefix, 210 + i], max_tokens=8, ignore_eos=True)
     driver.run()
-    sizes = {g.sequences.size: g.num_shared_pages for plan in driver.runner.plans for g in plan.shared_groups}
+    sizes = {
+        g.sequences.size: g.num_shared_pages
+        for plan in driver.runner.plans
+        for g in plan.shared_groups
+    }
     assert sizes[6] == 10
 
 
@@ -191,7 +208,9 @@ def test_r001_an_aborted_half_prefilled_prompt_is_not_computed_on():
 
 def test_r005_page_tables_move_to_the_pages_published_first():
     # Too short a wait to be worth following, so both compute the same prompt side by side.
-    driver = Driver(num_pages=40, limits=SchedulerLimits(max_tokens_per_step=512, min_follow_tokens=500))
+    driver = Driver(
+        num_pages=40, limits=SchedulerLimits(max_tokens_per_step=512, min_follow_tokens=500)
+    )
     prompt = ids(11, 128)
     for name in "ab":
         driver.submit(name, prompt, max_tokens=20, ignore_eos=True)
@@ -210,7 +229,9 @@ def test_r006_plain_requests_leave_the_pool_balanced(page_size):
     driver.run()
     rng = random.Random(1)
     for i in range(50):
-        driver.submit(str(i), ids(i, rng.randint(1, 20)), max_tokens=rng.randint(1, 64), ignore_eos=True)
+        driver.submit(
+            str(i), ids(i, rng.randint(1, 20)), max_tokens=rng.randint(1, 64), ignore_eos=True
+        )
         driver.run()  # asserts that free + evictable == capacity
 
 
@@ -218,19 +239,25 @@ def test_preempted_requests_continue_exactly_and_the_senior_one_is_never_stopped
     driver = Driver(num_pages=12, limits=SchedulerLimits(max_tokens_per_step=64))
     prompts = {str(i): ids(20 + i, 30) for i in range(4)}
     for name, prompt in prompts.items():
-        driver.submit(name, prompt, max_tokens=60, ignore_eos=True, temperature=1.0, seed=3, stream=True)
+        driver.submit(
+            name, prompt, max_tokens=60, ignore_eos=True, temperature=1.0, seed=3, stream=True
+        )
     driver.run()
     assert driver.engine.stats()["preemptions"] >= 2
     assert min(driver.ended_at, key=lambda name: driver.ended_at[name]) == "0"
     for name, prompt in prompts.items():
-        assert_as_alone(driver, name, prompt, max_tokens=60, ignore_eos=True, temperature=1.0, seed=3)
+        assert_as_alone(
+            driver, name, prompt, max_tokens=60, ignore_eos=True, temperature=1.0, seed=3
+        )
         assert tuple(driver.streams[name, 0]) == driver.tokens(name)[:-1]
 
 
 def test_priority_decides_among_equals():
     driver = Driver(limits=SchedulerLimits(max_running=1))
     for i in range(4):
-        driver.submit(str(i), ids(30 + i, 10), max_tokens=3, hints=m.Hints(priority=i), ignore_eos=True)
+        driver.submit(
+            str(i), ids(30 + i, 10), max_tokens=3, hints=m.Hints(priority=i), ignore_eos=True
+        )
     driver.run()
     assert sorted(driver.ended_at, key=lambda name: driver.ended_at[name]) == ["3", "2", "1", "0"]
 
@@ -261,12 +288,16 @@ def test_nobody_starves_behind_a_thousand_cache_friendly_requests():
     driver.submit("warm", friendly, max_tokens=1)
     driver.run()
     for i in range(1000):
-        driver.submit(f"q{i}", [*friendly, 200 + i % 50, i % 200 + 2], max_tokens=2, ignore_eos=True)
+        driver.submit(
+            f"q{i}", [*friendly, 200 + i % 50, i % 200 + 2], max_tokens=2, ignore_eos=True
+        )
     driver.submit("cold", ids(51, 60), max_tokens=2)
     submitted_at, number = driver.num_steps, 0
     while "cold" not in driver.answers:
         for _ in range(3):  # the queue never gets shorter: more arrive than are served
-            driver.submit(f"flow{number}", [*friendly, 7 + number % 100], max_tokens=2, ignore_eos=True)
+            driver.submit(
+                f"flow{number}", [*friendly, 7 + number % 100], max_tokens=2, ignore_eos=True
+            )
             number += 1
         driver.step()
         assert driver.engine.stats()["waiting"] > 900
@@ -365,7 +396,7 @@ def test_only_the_legal_transitions_are_possible():
     driver = Driver()
     driver.submit("a", ids(1, 5), max_tokens=9, ignore_eos=True)
     driver.step()
-    request = driver.engine._scheduler.running[0]  # noqa: SLF001
+    request = driver.engine._scheduler.running[0]
     for status in RequestStatus:
         if status not in LEGAL_TRANSITIONS[request.status]:
             with pytest.raises(InvariantError, match="cannot go from running"):

@@ -7,7 +7,6 @@ from collections import Counter
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
 from radixlm.runtime.token_buffer import TokenBuffer
 from radixlm.runtime.token_counts import TokenCounts
 
@@ -15,8 +14,12 @@ tokens = st.lists(st.integers(0, 60), max_size=120)
 
 
 def as_dicts(counts: TokenCounts) -> tuple[dict[int, int], set[int]]:
-    output = {t: c for t, c in zip(counts.token_ids.tolist(), counts.in_output.tolist(), strict=True) if c}
-    prompt = {t for t, c in zip(counts.token_ids.tolist(), counts.in_prompt.tolist(), strict=True) if c}
+    output = {
+        t: c for t, c in zip(counts.token_ids.tolist(), counts.in_output.tolist(), strict=True) if c
+    }
+    prompt = {
+        t for t, c in zip(counts.token_ids.tolist(), counts.in_prompt.tolist(), strict=True) if c
+    }
     return output, prompt
 
 

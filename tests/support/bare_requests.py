@@ -12,10 +12,14 @@ from radixlm.runtime.token_buffer import TokenBuffer
 _keys = itertools.count()
 
 
-def bare_request(prompt=(5,), *, arrival_step: int = 0, priority: int = 0, namespace: str = "", **sampling) -> Request:
+def bare_request(
+    prompt=(5,), *, arrival_step: int = 0, priority: int = 0, namespace: str = "", **sampling
+) -> Request:
     parameters = m.SamplingParams(**sampling)
     key = next(_keys)
-    message = m.Submit(f"r{key}", tuple(prompt), parameters, namespace=namespace, hints=m.Hints(priority=priority))
+    message = m.Submit(
+        f"r{key}", tuple(prompt), parameters, namespace=namespace, hints=m.Hints(priority=priority)
+    )
     return Request(
         key=key,
         submission=Submission(message, seed=key),

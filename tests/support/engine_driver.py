@@ -9,7 +9,6 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 from fake_runner import FakeRunner
-
 from radixlm.errors import GrammarError
 from radixlm.runtime import messages as m
 from radixlm.runtime.engine import Engine
@@ -17,7 +16,21 @@ from radixlm.runtime.scheduler_limits import SchedulerLimits
 from radixlm.runtime.vocab_facts import VocabFacts
 
 EOS = 0
-LONGER = (b"xx", b"<e", b"nd>", b"<end>", b'{"', b'":', b"name", b"name_", b"12", b"true", "家".encode(), b"ab", b"abc")
+LONGER = (
+    b"xx",
+    b"<e",
+    b"nd>",
+    b"<end>",
+    b'{"',
+    b'":',
+    b"name",
+    b"name_",
+    b"12",
+    b"true",
+    "家".encode(),
+    b"ab",
+    b"abc",
+)
 TOKEN_BYTES: list[bytes | None] = [None, None, *(bytes((b,)) for b in range(256)), *LONGER]
 VOCAB_SIZE = len(TOKEN_BYTES) + 3  # three padding columns, as real models have
 
@@ -26,7 +39,9 @@ def ids_of(text: bytes) -> tuple[int, ...]:
     """Greedy longest-match tokens of `text`."""
     ids, at = [], 0
     while at < len(text):
-        width, token = max((len(t), i) for i, t in enumerate(TOKEN_BYTES) if t and text.startswith(t, at))
+        width, token = max(
+            (len(t), i) for i, t in enumerate(TOKEN_BYTES) if t and text.startswith(t, at)
+        )
         ids.append(token)
         at += width
     return tuple(ids)
@@ -144,7 +159,17 @@ class Driver:
         self.num_steps = 0
         self._check = check
 
-    def submit(self, name: str, prompt, *, program: str = "", namespace: str = "", stream=False, hints=None, **sampling):
+    def submit(
+        self,
+        name: str,
+        prompt,
+        *,
+        program: str = "",
+        namespace: str = "",
+        stream=False,
+        hints=None,
+        **sampling,
+    ):
         stop = tuple(sampling.get("stop", ()))
         self.engine.receive(
             m.Submit(
@@ -175,14 +200,18 @@ class Driver:
         outbox = self.engine.step()
         self.num_steps += 1
         for message in outbox:
-            assert m.engine_outbound_decoder.decode(m.encode(message)) == message  # everything crosses the wire
+            assert (
+                m.engine_outbound_decoder.decode(m.encode(message)) == message
+            )  # everything crosses the wire
             if isinstance(message, m.Done | m.EngineFailed):
                 assert message.request not in self.answers, f"{message.request} was answered twice"
                 self.answers[message.request] = message
                 self.ended_at[message.request] = self.num_steps
             elif isinstance(message, m.Progress):
                 assert message.request not in self.answers, "progress after the end"
-                self.streams.setdefault((message.request, message.index), []).extend(message.token_ids)
+                self.streams.setdefault((message.request, message.index), []).extend(
+                    message.token_ids
+                )
             else:
                 self.others.append(message)
         if self._check:
@@ -195,7 +224,9 @@ class Driver:
                 break
             self.step()
         else:
-            raise AssertionError(f"still busy after {max_steps} steps: {self.engine.live_requests()}")
+            raise AssertionError(
+                f"still busy after {max_steps} steps: {self.engine.live_requests()}"
+            )
         self.assert_balanced()
 
     def assert_balanced(self) -> None:
@@ -225,7 +256,9 @@ class Driver:
         return text if sample.cut_byte < 0 else text[: sample.cut_byte]
 
 
-def alone(prompt, *, options: tuple[bytes, ...] = (), driver=None, **sampling) -> m.Done | m.EngineFailed:
+def alone(
+    prompt, *, options: tuple[bytes, ...] = (), driver=None, **sampling
+) -> m.Done | m.EngineFailed:
     """The answer on a fresh idle engine."""
     fresh = Driver(**(driver or {}), check=False)
     if options:

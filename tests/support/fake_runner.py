@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-
 from radixlm.runtime.plan import BatchPlan, Logprobs, StepResult
 
 EMPTY = -1
@@ -39,7 +38,9 @@ class FakePending:
 class FakeRunner:
     """`steer(ids) -> {token: bonus}` may push the model towards a script; `before_launch(plan)` may raise or record."""
 
-    def __init__(self, vocab_size: int, num_pages: int, page_size: int, steer: Callable | None = None) -> None:
+    def __init__(
+        self, vocab_size: int, num_pages: int, page_size: int, steer: Callable | None = None
+    ) -> None:
         self.vocab_size = vocab_size
         self.page_size = page_size
         self.kv = np.full((num_pages * page_size, 2), EMPTY, dtype=np.int64)
@@ -70,11 +71,15 @@ class FakeRunner:
             assert (seen[:, 1] == places).all(), "a page holds K/V of other positions"
             ids = seen[:, 0].astype(np.uint64)
             with np.errstate(over="ignore"):
-                hashes = np.cumsum(mix(ids * np.uint64(1_000_003) + places.astype(np.uint64)), dtype=np.uint64)
+                hashes = np.cumsum(
+                    mix(ids * np.uint64(1_000_003) + places.astype(np.uint64)), dtype=np.uint64
+                )
             while r < plan.logit_rows.size and plan.logit_rows[r] < stop:
                 position = int(plan.logit_rows[r]) - start + length - (stop - start)
                 logits[r] = 6 * uniform(hashes[position] + self._columns)
-                for token, bonus in (self.steer(ids[: position + 1].tolist()) if self.steer else {}).items():
+                for token, bonus in (
+                    self.steer(ids[: position + 1].tolist()) if self.steer else {}
+                ).items():
                     logits[r, token] += bonus
                 r += 1
         assert r == plan.logit_rows.size
@@ -99,10 +104,16 @@ class FakeRunner:
         _penalise(logits, batch)
         np.add.at(logits, (batch.bias_rows, batch.bias_token_ids), batch.bias_values)
         if masks is not None:
-            bits = np.unpackbits(masks.view(np.uint8), axis=1, bitorder="little")[:, : self.vocab_size]
+            bits = np.unpackbits(masks.view(np.uint8), axis=1, bitorder="little")[
+                :, : self.vocab_size
+            ]
             logits[batch.mask_rows] = np.where(bits.astype(bool), logits[batch.mask_rows], -np.inf)
-        tokens = np.array([self._sample(row, batch, k) for k, row in enumerate(logits)], dtype=np.int32)
-        errors = tuple((k, "no finite logit") for k, token in enumerate(tokens.tolist()) if token < 0)
+        tokens = np.array(
+            [self._sample(row, batch, k) for k, row in enumerate(logits)], dtype=np.int32
+        )
+        errors = tuple(
+            (k, "no finite logit") for k, token in enumerate(tokens.tolist()) if token < 0
+        )
         scores = pending.plan.scores
         return StepResult(
             token_ids=tokens,
@@ -119,7 +130,10 @@ class FakeRunner:
         scaled = logits / batch.temperature[k]
         if batch.top_k[k]:
             scaled = np.where(scaled >= np.sort(scaled)[-int(batch.top_k[k])], scaled, -np.inf)
-        counter = np.uint64((int(batch.seeds[k]) * 31 + int(batch.positions[k]) * 1009 + int(batch.choice_index[k])) % 2**64)
+        counter = np.uint64(
+            (int(batch.seeds[k]) * 31 + int(batch.positions[k]) * 1009 + int(batch.choice_index[k]))
+            % 2**64
+        )
         with np.errstate(over="ignore"):
             noise = -np.log(-np.log(uniform(mix(np.array([counter]))[0] + self._columns)))
         return int((scaled + noise).argmax())
@@ -133,7 +147,10 @@ def _penalise(logits: np.ndarray, batch) -> None:
     seen = (batch.count_output > 0) | (batch.count_prompt > 0)
     factor = np.where(seen, batch.repetition_penalty[rows], 1.0)
     values = np.where(values > 0, values / factor, values * factor)
-    values -= batch.count_output * batch.frequency_penalty[rows] + (batch.count_output > 0) * batch.presence_penalty[rows]
+    values -= (
+        batch.count_output * batch.frequency_penalty[rows]
+        + (batch.count_output > 0) * batch.presence_penalty[rows]
+    )
     logits[rows, ids] = values
 
 

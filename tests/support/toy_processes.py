@@ -31,13 +31,12 @@ def toy_command(role: str, config: EngineConfig, folder: Path, epoch: int) -> li
 
 
 def make_core(config: EngineConfig):
-    """The real engine core over the fake runner, and the announcement."""
+    """The real engine core over the fake runner."""
     from fake_runner import FakeRunner
-    from toy_tokenizer import EOS, TOKEN_BYTES, ToyTokenizer
-
     from radixlm.runtime.engine import Engine
     from radixlm.runtime.engine_process import grammar_loader
     from radixlm.runtime.vocab_facts import VocabFacts
+    from toy_tokenizer import EOS, TOKEN_BYTES, ToyTokenizer
 
     tokenizer = ToyTokenizer()
     letters = {TOKEN_BYTES.index(bytes((b,))): 4.0 for b in b"abcdefghijklmnopqrstuvwxyz "}
@@ -45,7 +44,7 @@ def make_core(config: EngineConfig):
     if config.model == "toy-slow":
         runner.before_launch = lambda plan: time.sleep(0.02)
     facts = VocabFacts(len(TOKEN_BYTES), CONTEXT_LENGTH, tokenizer.eos_token_ids, TOKEN_BYTES)
-    core = Engine(
+    return Engine(
         runner,
         facts,
         num_pages=NUM_PAGES,
@@ -53,7 +52,6 @@ def make_core(config: EngineConfig):
         load_grammar=grammar_loader(tokenizer),
         encode_forced=tokenizer.encode_forced,
     )
-    return core
 
 
 def run_engine(config: EngineConfig, folder: Path, epoch: int, parent: int) -> None:
@@ -64,7 +62,9 @@ def run_engine(config: EngineConfig, folder: Path, epoch: int, parent: int) -> N
         raise RuntimeError("the toy broke at its start")
     if config.model == "toy-refused":
         raise ModelError("the toy's files are damaged", hint="Get another toy")
-    loop = EngineLoop(make_core(config), Transport(config.max_message_bytes), Addresses.within(folder), parent)
+    loop = EngineLoop(
+        make_core(config), Transport(config.max_message_bytes), Addresses.within(folder), parent
+    )
     loop.send(m.EngineReady(epoch, NUM_PAGES, 16, CONTEXT_LENGTH, os.getpid()))
     loop.run()
 
@@ -83,9 +83,8 @@ def main() -> int:
         if options.role == "engine":
             run_engine(config, options.folder, options.epoch, options.parent)
         else:
-            from toy_tokenizer import ToyTokenizer
-
             from radixlm.runtime.gateway_process import serve
+            from toy_tokenizer import ToyTokenizer
 
             serve(config, options.folder, ToyTokenizer())
     except RadixError as error:

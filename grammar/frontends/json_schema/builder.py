@@ -53,7 +53,7 @@ class Builder:
 
     def call(self, what: Conj) -> Expr:
         """A call of the rule for `what`."""
-        return self.share(("call", frozenset(what)), lambda: ref(self.rule_name(what)))
+        return ref(self.rule_name(what))
 
     def run(self) -> None:
         """Make every rule that has been asked for."""
