@@ -200,12 +200,10 @@ class TokenMasks:
         part = self._slice_of(state)
         trie = self.vocabulary.trie if part is None else part.part.rest
         walked = self._view(trie).walk([0], state)
-        distinct, position = np.unique(walked.indices, return_inverse=True)
-        costs = np.array(
-            [self.store.states[index].cost for index in distinct.tolist()], dtype=np.int64
-        )
+        distinct = _distinct(walked.indices)
+        costs = np.array([self.store.states[index].cost for index in distinct], dtype=np.int64)
         repeats = trie.token_count[walked.nodes]
-        node_costs = costs[position.reshape(-1)] if len(costs) else np.zeros(0, dtype=np.int64)
+        node_costs = costs[np.searchsorted(distinct, walked.indices)] if distinct else costs
         return _Exact(
             _token_ids(trie, walked.nodes),
             np.repeat(node_costs, repeats),

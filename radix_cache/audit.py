@@ -64,6 +64,13 @@ def _check_holders(tree: RadixTree, pool: PagePool, nodes: list[Node], leases: l
         num_published = lease.num_shared // tree.page_size + (lease.tail is not None)
         owners.update(lease.page_ids[num_published:])
         pending.update(copy.source for copy in lease.page_copies)
+    home = {page_id: node for node in nodes for page_id in node.pages}
+    for lease in leases:
+        for copy in lease.page_copies:
+            if home.get(copy.source, lease.copy_source) is not lease.copy_source:
+                raise InvariantError(
+                    "a page still to be copied moved away from the node locked for it"
+                )
     twice = [page_id for page_id, count in owners.items() if count > 1]
     if twice:
         raise InvariantError(f"pages {twice} have two owners")

@@ -69,11 +69,13 @@ class Engine:
         encode_forced: EncodeForced,
         limits: SchedulerLimits | None = None,
         new_seed: Callable[[], int] = draw_seed,
+        debug: bool = False,
     ) -> None:
         limits = limits or SchedulerLimits()
         self._runner = runner
         self._facts = facts
         self._new_seed = new_seed
+        self._debug = debug
         self._new_key = itertools.count().__next__
         self._live: dict[str, Submission] = {}
         self._outbox: list[EngineOutbound] = []
@@ -297,10 +299,10 @@ class Engine:
         self._counts["repairs"] += 1
         affected = list(self._scheduler.running)
         try:
-            self._scheduler.release_all(reset_cache=False)
+            self._scheduler.release_all()
             self._scheduler.check()
         except Exception:  # noqa: BLE001 - the store cannot be trusted: start it from nothing
-            self._scheduler.release_all(reset_cache=True)
+            self._scheduler.reset()
         ready = (RequestStatus.QUEUED, RequestStatus.PREEMPTED)
         waiting = {request.key for request in self._scheduler.waiting()}
         for submission in self._live.values():
@@ -358,9 +360,15 @@ class Engine:
                     )
 
     def idle(self) -> None:
-        """Nothing to do: look for contradictions, and repair them before the next request meets them."""
+        """Nothing to do: look for contradictions, and repair them before the next request meets them.
+
+        Cheap unless the engine was made with `debug`: then everything is checked.
+        """
         try:
-            self.check()
+            if self._debug:
+                self.check()
+            elif not self._scheduler.running and self.cache.num_locked:
+                raise InvariantError(f"{self.cache.num_locked} pages are in use though nothing runs")
         except InvariantError as error:
             self._repair(error)
 

@@ -7,6 +7,7 @@ up to 5 ms per hand-over of the interpreter lock. Owns the sockets and the wirin
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import os
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from .engine import Engine
     from .program_store import LoadGrammar
     from .runner_protocol import Runner
-    from .tokenizer import Tokenizer
 
 IDLE_WAIT_S = 1.0
 MESSAGES_PER_STEP = 1024
@@ -53,6 +53,13 @@ class EngineCore(Protocol):
     def idle(self) -> None:
         """Nothing to do: look for contradictions."""
         ...
+
+
+class VocabularySource(Protocol):
+    """What grammars ask of a tokenizer."""
+
+    token_bytes: list[bytes | None]
+    eos_token_ids: tuple[int, ...]
 
 
 class EngineLoop:
@@ -106,17 +113,20 @@ class EngineLoop:
 
 def run(config: EngineConfig, folder: Path, epoch: int, parent_pid: int) -> None:
     """Load the model and serve the gateway that meets us in `folder`."""
-    core, ready = build_engine(config, epoch)
+    core, ready, warm_up = build_engine(config, epoch)
     gc.collect()
     gc.freeze()  # weights, vocabulary and modules live as long as the process: no collection need look at them
     transport = Transport(config.max_message_bytes)
     loop = EngineLoop(core, transport, Addresses.within(folder), parent_pid)
     loop.send(ready)
+    warm_up()
     loop.run()
 
 
-def build_engine(config: EngineConfig, epoch: int) -> tuple[Engine, m.EngineReady]:
-    """The engine of a real model, and the message that announces it."""
+def build_engine(
+    config: EngineConfig, epoch: int
+) -> tuple[Engine, m.EngineReady, Callable[[], object]]:
+    """The engine of a real model, the message that announces it, and what is better done before the first grammar comes."""
     from .engine import Engine
     from .model_files import resolve_model
     from .model_runner import ModelRunner
@@ -150,19 +160,19 @@ def build_engine(config: EngineConfig, epoch: int) -> tuple[Engine, m.EngineRead
             config.max_prefill_beside_decode, config.max_step_tokens
         ),
     )
+    load_grammar, warm_up = grammar_loader(tokenizer)
     engine = Engine(
         cast("Runner", runner),
         facts,
         num_pages=model.num_pages,
         page_size=model.page_size,
-        load_grammar=grammar_loader(tokenizer),
+        load_grammar=load_grammar,
         encode_forced=tokenizer.encode_forced,
         limits=limits,
         new_seed=seed_source(config.seed),
     )
-    return engine, m.EngineReady(
-        epoch, model.num_pages, model.page_size, context_length, os.getpid()
-    )
+    ready = m.EngineReady(epoch, model.num_pages, model.page_size, context_length, os.getpid())
+    return engine, ready, warm_up
 
 
 def seed_source(base: int) -> Callable[[], int]:
@@ -173,19 +183,19 @@ def seed_source(base: int) -> Callable[[], int]:
     return lambda: row.getrandbits(63)
 
 
-def grammar_loader(tokenizer: Tokenizer) -> LoadGrammar:
-    """How program bytes become fresh matchers over this vocabulary, whose trie is built at the first grammar."""
+def grammar_loader(tokenizer: VocabularySource) -> tuple[LoadGrammar, Callable[[], object]]:
+    """How program bytes become fresh matchers over this vocabulary, and a call that builds its trie ahead of the first one."""
     from ..grammar.masks import TokenMasks
     from ..grammar.matcher import Matcher
     from ..grammar.program import GrammarProgram
     from ..grammar.vocabulary import Vocabulary
 
-    vocabulary: list[Vocabulary] = []
+    @functools.cache
+    def vocabulary() -> Vocabulary:
+        return Vocabulary(tokenizer.token_bytes, tuple(tokenizer.eos_token_ids))
 
     def load(data: bytes) -> Callable[[], Matcher]:
-        if not vocabulary:
-            vocabulary.append(Vocabulary(tokenizer.token_bytes, tuple(tokenizer.eos_token_ids)))
-        masks = TokenMasks(GrammarProgram.from_bytes(data), vocabulary[0])
+        masks = TokenMasks(GrammarProgram.from_bytes(data), vocabulary())
         return lambda: Matcher(masks)
 
-    return load
+    return load, vocabulary

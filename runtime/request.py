@@ -98,9 +98,7 @@ class Request:
     ending: Ending | None = None
     lease: Lease | None = None
     slot: int = -1  # row in the per-sequence tables while running
-    num_tabled_pages: int = (
-        0  # pages of the lease that stand in the page tables of the plan builder
-    )
+    num_tabled_pages: int = 0  # pages of the lease that stand in the plan builder's table
     is_streaming: bool = False  # the cursor caught up once since the lease was opened
 
     def move_to(self, status: RequestStatus) -> None:

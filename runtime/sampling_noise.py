@@ -28,7 +28,7 @@ _WORD = 0xFFFFFFFF
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 _NUM_ROUNDS = 10
-_BLOCK_ROWS = 4  # rows made at once: the working set of a few int64 columns stays in the cache
+_BLOCK_COUNTERS = 1 << 16  # made at once: the working set, a few int64 tensors, stays in the cache
 _SPARSE_SHARE = (
     6  # making single numbers costs about this many times more each than making all of a row
 )
@@ -127,8 +127,9 @@ def race(scores: Tensor, best_ids: Tensor, keys: NoiseKeys) -> Tensor:
     """
     best = scores.gather(1, best_ids[:, None])[:, 0] + noise_at(keys, best_ids)
     winners = torch.empty_like(best_ids)
-    for start in range(0, scores.shape[0], _BLOCK_ROWS):
-        rows = slice(start, start + _BLOCK_ROWS)
+    num_rows = max(4 * _BLOCK_COUNTERS // max(scores.shape[1], 1), 1)
+    for start in range(0, scores.shape[0], num_rows):
+        rows = slice(start, start + num_rows)
         block, block_keys = scores[rows], keys.take(rows)
         can_win = block >= (best[rows] - MAX_NOISE)[:, None]
         if int(can_win.count_nonzero()) * _SPARSE_SHARE < block.numel():

@@ -139,21 +139,23 @@ class Scheduler:
             return
         replaced = self._cache.commit(request.lease, request.tokens.view(), request.num_computed)
         if replaced:
-            request.num_tabled_pages = (
-                0  # the page table moved to pages that others published first
-            )
+            # The page table moved to pages that others published first.
+            request.num_tabled_pages = 0
         if not was_streaming:
             self._admission.leader_advanced(request)
 
-    def release_all(self, *, reset_cache: bool) -> None:
-        """Repair: every running request loses its lease unpublished. With `reset_cache` the cache starts from nothing."""
+    def release_all(self) -> None:
+        """Repair: every running request loses its lease, unpublished. Raises when the stores contradict themselves."""
         for request in tuple(self._running):
-            if reset_cache:
-                self._forget(request)
-            else:
-                self._vacate(request, publish=False)
-        if reset_cache:
-            self._cache.reset()
+            self._vacate(request, publish=False)
+
+    def reset(self) -> None:
+        """Repair, when nothing can be trusted: no request runs, the cache is empty. Waiting requests stay."""
+        running, self._running = self._running, []
+        self._free_slots = list(range(self._limits.max_running - 1, -1, -1))
+        self._cache.reset()
+        for request in running:
+            self._clear(request)
 
     def check(self) -> None:
         """Raise InvariantError when the lists, slots, leases or the cache contradict each other."""
@@ -316,6 +318,9 @@ class Scheduler:
             )
         del self._running[place]
         self._free_slots.append(request.slot)
+        self._clear(request)
+
+    def _clear(self, request: Request) -> None:
         request.lease = None
         request.slot = -1
         self._admission.leader_left(request)

@@ -29,7 +29,7 @@ class SchedulerLimits:
         4  # other waiting requests whose cached prefix is measured again, per step
     )
     min_follow_tokens: int = 4  # wait for a running leader only if that saves this many tokens
-    max_programs: int = 256  # loaded grammars kept beyond those in use
+    max_programs: int = 64  # loaded grammars kept beyond those in use
 
     def __post_init__(self) -> None:
         """Raise ConfigError naming the first number that cannot work."""

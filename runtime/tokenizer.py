@@ -7,6 +7,7 @@ or of tensors. A character that no token can spell becomes U+FFFD (or "?") and i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,6 @@ from .tokenizer_parts import TokenizerParts
 __all__ = ["Encoded", "Piece", "Tokenizer", "load_tokenizer"]
 
 _REPLACEMENTS = ("\ufffd", "?")
-_MAX_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,22 +204,32 @@ class Tokenizer:
         ):
             text = " " + text
         ids: list[int] = self._backend.encode(text, add_special_tokens=False).ids
-        if self.special_token_ids.isdisjoint(ids):
-            return ids
-        return self._encode_around(text, ids)
+        found = self.special_token_ids.intersection(ids)
+        return self._encode_around(text, found) if found else ids
 
-    def _encode_around(self, text: str, ids: list[int]) -> list[int]:
+    def _encode_around(self, text: str, found: frozenset[int]) -> list[int]:
         """A vocabulary can hold a special token's spelling as an ordinary word: cut such words after their first character."""
-        for index in self.special_token_ids.intersection(ids):
-            spelling = self._special_spelling[index]
-            at = text.find(spelling)
-            if at >= 0 and len(spelling) > 1:
-                return self._encode_spellable(text[: at + 1], False) + self._encode_spellable(
-                    text[at + 1 :], False
-                )
-        raise PromptError(
-            "the text cannot be encoded without special tokens", place=repr(text[:_MAX_SHOWN])
+        spellings = sorted(
+            (self._special_spelling[index] for index in found), key=len, reverse=True
         )
+        # (?<=x)(?=yz) finds the place inside every "xyz", and consumes nothing
+        inside = re.compile(
+            "|".join(
+                f"(?<={re.escape(text[:1])})(?={re.escape(text[1:])})"
+                for text in spellings
+                if text[1:]
+            )
+        )
+        parts: list[str] = inside.split(text) if inside.pattern else [text]
+        ids: list[int] = []
+        for part in filter(None, parts):
+            ids += self._backend.encode(part, add_special_tokens=False).ids
+        if not self.special_token_ids.isdisjoint(ids):
+            raise PromptError(
+                f"the text cannot be encoded without the special token {spellings[0]!r}",
+                hint="Leave that spelling out",
+            )
+        return ids
 
     def _longest_first(self, data: bytes) -> list[int]:
         ids: list[int] = []

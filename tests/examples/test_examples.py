@@ -69,9 +69,10 @@ def test_an_example_runs_on_scripted_answers(name: str, capsys: pytest.CaptureFi
 
 @pytest.mark.model
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", sorted(SCRIPTS))
-def test_an_example_runs_on_the_embedded_model(name: str) -> None:
+def test_an_example_runs_on_the_embedded_model(name: str, smollm2_files: object) -> None:
     command = [sys.executable, str(EXAMPLES / f"{name}.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip()

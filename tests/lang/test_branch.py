@@ -200,7 +200,7 @@ def play(steps: list[tuple[str, int]], s: State) -> list[str]:
     return [x.text() for x in states]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_answers_that_lag_change_nothing(steps: list[tuple[str, int]]) -> None:
     program = function(lambda s: play(steps, s))  # type: ignore[reportUnknownLambdaType]

@@ -128,15 +128,15 @@ def test_an_interrupt_ends_all_programs_of_a_batch() -> None:
         assert not backend.open_branches
 
 
-def test_a_thousand_live_programs_need_little_memory() -> None:
+def test_hundreds_of_live_programs_need_little_memory() -> None:
     backend = ScriptedBackend(default="x")
     backend.pause()
 
     async def main() -> float:
         gc.collect()
         tracemalloc.start()
-        tasks = [asyncio.create_task(ask.arun("q", backend=backend)) for _ in range(1000)]
-        while backend.num_waiting < 1000:
+        tasks = [asyncio.create_task(ask.arun("q", backend=backend)) for _ in range(400)]
+        while backend.num_waiting < 400:
             await asyncio.sleep(0)
         megabytes = tracemalloc.get_traced_memory()[0] / 2**20
         tracemalloc.stop()
@@ -144,4 +144,4 @@ def test_a_thousand_live_programs_need_little_memory() -> None:
         await asyncio.gather(*tasks)
         return megabytes
 
-    assert asyncio.run(main()) < 30
+    assert asyncio.run(main()) < 12

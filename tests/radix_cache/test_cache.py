@@ -286,6 +286,29 @@ def test_the_source_of_a_copy_survives_its_writer_until_the_copy_ran() -> None:
     assert driver.cache._pool.num_holders(source) == 0
 
 
+def test_a_page_that_fills_up_while_a_reader_has_yet_to_copy_from_it_stays_locked() -> None:
+    driver = CacheDriver(8, 4)
+    writer = driver.open([1, 2])
+    assert driver.compute(writer, 2)
+    driver.commit(writer)
+    reader = driver.open([1, 2, 7, 7], "", 3)
+    source = reader.lease.page_copies[0].source
+    writer.token_ids += [3, 4, 5, 6, 7, 8, 9]
+    assert driver.compute(writer, 7)
+    driver.commit(writer)
+    driver.check()
+    driver.release(writer)
+    driver.check()
+    assert driver.cache.evict(8) == 2  # all of the writer's pages but the one to copy from
+    driver.check()
+    assert driver.cache._pool.num_holders(source) == 2
+    driver.copies_done(reader)
+    driver.check()
+    driver.release(reader)
+    assert driver.cache.flush()
+    assert driver.cache.num_free == 8
+
+
 def test_misuse_is_an_invariant_error_and_bad_sizes_are_config_errors() -> None:
     cache = PrefixCache(4, 4)
     lease = cache.open([1, 2, 3])

@@ -73,7 +73,7 @@ conversations = st.tuples(
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(messages=conversations)
 def test_role_blocks_joined_equal_the_rendering_of_the_whole(
     name: str, messages: list[dict[str, Any]]
@@ -113,7 +113,7 @@ def test_the_default_template_renders_byte_for_byte() -> None:
     assert whole.startswith(first + "Yo<|im_end|>\n")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(odd_texts, min_size=1, max_size=4))
 def test_only_the_template_writes_special_tokens(texts: list[str]) -> None:
     pieces = chat(CHATML).render([{"role": "user", "content": text} for text in texts])

@@ -65,6 +65,11 @@ def test_min_tokens_masks_eos_and_stop_ids_before_it():
     assert not {EOS, stop} & set(ids[:3])
 
 
+def test_a_stop_string_counts_only_after_min_tokens():
+    driver = scripted(b"a!b!c", stop=("!",), min_tokens=3)
+    assert driver.text("a") == b"a!b"
+
+
 def test_a_stop_token_id_ends_the_text_and_is_cut_from_it():
     driver = scripted(b"ab!cd", stop_token_ids=ids_of(b"!"))
     sample = driver.done("a").samples[0]
@@ -462,3 +467,20 @@ def test_token_bytes_of_the_test_vocabulary_spell_every_byte():
     assert {data for data in TOKEN_BYTES if data and len(data) == 1} == {
         bytes((b,)) for b in range(256)
     }
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_an_idle_engine_finds_and_repairs_what_leaked(debug):
+    driver = Driver(debug=debug)
+    driver.submit("a", PROMPT, max_tokens=2)
+    driver.run()
+    driver.engine.idle()
+    assert driver.engine.stats()["repairs"] == 0
+    cache = driver.engine.cache
+    assert cache.extend(cache.open([5, 6, 7]), 60)  # nobody will ever release this
+    driver.engine.idle()
+    assert driver.engine.stats()["repairs"] == 1
+    driver.assert_balanced()
+    driver.submit("b", PROMPT, max_tokens=2)
+    driver.run()
+    assert driver.tokens("b") == driver.tokens("a")

@@ -140,9 +140,15 @@ def test_an_output_that_could_never_close_ends_with_length_and_says_so():
 
 
 def test_a_stop_string_inside_a_constrained_text_says_it_is_not_complete():
-    sample = constrained(Regex("aaa!bbb"), stop=("!",)).done("a").samples[0]
-    assert sample.cut_byte == 3
-    assert sample.grammar_complete is False
+    for pattern in (
+        "aaa!bbb",
+        "aaa!(bbb)?",
+    ):  # the second is a sentence with the stop string, but that is cut
+        sample = constrained(Regex(pattern), stop=("!",)).done("a").samples[0]
+        assert sample.cut_byte == 3
+        assert sample.grammar_complete is False
+    kept = constrained(Regex("aaa!(bbb)?"), stop=("!",), include_stop=True).done("a").samples[0]
+    assert (kept.cut_byte, kept.grammar_complete) == (4, True)
 
 
 def test_an_empty_grammar_is_answered_without_a_step_of_the_model():

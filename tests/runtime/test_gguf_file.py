@@ -96,7 +96,7 @@ def test_a_file_with_changed_bytes_opens_or_is_refused_and_is_quick(
     path = tmp_path / "changed.gguf"
     num_refused = 0
     began_s = time.thread_time()
-    for _ in range(1500):
+    for _ in range(700):
         data = bytearray(whole)
         for _ in range(chance.choice((1, 1, 1, 4))):
             data[chance.randrange(1100)] = chance.choice(
@@ -108,7 +108,7 @@ def test_a_file_with_changed_bytes_opens_or_is_refused_and_is_quick(
                 assert found.data.nbytes <= len(whole)
         except ModelError:
             num_refused += 1
-    assert num_refused > 300
+    assert num_refused > 150
     assert time.thread_time() - began_s < 20
 
 

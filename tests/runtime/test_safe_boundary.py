@@ -43,7 +43,7 @@ def pieces(stage: Any, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", STAGES)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(text=odd_texts, more=odd_texts)
 def test_both_sides_of_a_boundary_are_cut_alone_as_they_are_cut_together(
     name: str, text: str, more: str
@@ -76,7 +76,7 @@ def test_a_boundary_lies_near_the_end_of_code_and_of_cjk_text() -> None:
         assert len(text) - FINDERS["smollm"].last_boundary(text) <= 6
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(text=odd_texts, more=odd_texts)
 def test_a_composing_normalizer_does_not_reach_over_a_boundary(text: str, more: str) -> None:
     normalizer = normalizers.NFC()
@@ -92,7 +92,7 @@ def test_a_composing_normalizer_does_not_reach_over_a_boundary(text: str, more: 
     assert together == apart
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     text=st.text(alphabet="<think> a1.", max_size=20),
     more=st.text(alphabet="<think> a1.", max_size=10),

@@ -60,7 +60,7 @@ ROWS = st.builds(
 )
 
 
-@settings(max_examples=120, deadline=None, report_multiple_bugs=False)
+@settings(max_examples=80, deadline=None, report_multiple_bugs=False)
 @given(
     rows=st.lists(ROWS, min_size=1, max_size=6),
     seed=st.integers(0, 2**32 - 1),

@@ -20,7 +20,7 @@ from tiny_vocabularies import (
 from transformers import AutoTokenizer
 
 quick = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

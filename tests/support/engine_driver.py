@@ -138,6 +138,7 @@ class Driver:
         steer=None,
         load_grammar=load_choices,
         check: bool = True,
+        debug: bool = False,
     ) -> None:
         self.facts = VocabFacts(VOCAB_SIZE, context_length, (EOS,), TOKEN_BYTES)
         self.runner = FakeRunner(VOCAB_SIZE, num_pages, page_size, steer)
@@ -151,6 +152,7 @@ class Driver:
             encode_forced=ids_of,
             limits=limits,
             new_seed=lambda: next(seeds),
+            debug=debug,
         )
         self.answers: dict[str, m.Done | m.EngineFailed] = {}
         self.streams: dict[tuple[str, int], list[int]] = {}

@@ -49,7 +49,7 @@ def make_core(config: EngineConfig):
         facts,
         num_pages=NUM_PAGES,
         page_size=16,
-        load_grammar=grammar_loader(tokenizer),
+        load_grammar=grammar_loader(tokenizer)[0],
         encode_forced=tokenizer.encode_forced,
     )
 

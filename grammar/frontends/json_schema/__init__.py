@@ -27,7 +27,9 @@ def build(spec: JsonSchema, limits: Limits) -> Grammar:
         start = builder.rule_name(((document.root, True),))
         builder.run()
     except RecursionError:
-        raise GrammarError(f"the schema nests too deeply; the limit is depth={limits.depth}") from None
+        raise GrammarError(
+            f"the schema nests too deeply; the limit is depth={limits.depth}"
+        ) from None
     return prune(Grammar(builder.rules, start))
 
 

@@ -31,7 +31,10 @@ class ArrayWriter:
 
     def write(self, shape: Shape) -> Expr:
         """JSON texts of the arrays of a shape."""
-        prefix = [item_conj(shape, i) for i in range(max((len(r.prefix) for r in shape.item_rules), default=0))]
+        prefix = [
+            item_conj(shape, i)
+            for i in range(max((len(r.prefix) for r in shape.item_rules), default=0))
+        ]
         rest = item_conj(shape, len(prefix))
         high = shape.max_items
         for index, what in enumerate([*prefix, rest]):
@@ -62,7 +65,9 @@ class ArrayWriter:
             if num_prefix:
                 tail = repeat(seq(_COMMA, item), fewest, most)
             else:
-                more = repeat(seq(_COMMA, item), max(fewest - 1, 0), None if most is None else most - 1)
+                more = repeat(
+                    seq(_COMMA, item), max(fewest - 1, 0), None if most is None else most - 1
+                )
                 tail = seq(item, more) if fewest else opt(seq(item, more))
         for index in range(num_prefix - 1, -1, -1):
             item = call(prefix[index])
@@ -84,13 +89,16 @@ class ArrayWriter:
             num_states *= cap + 1
         if num_states > _MAX_STATES:
             raise GrammarError(
-                f"contains with these counts needs more than {_MAX_STATES} states", keyword="contains"
+                f"contains with these counts needs more than {_MAX_STATES} states",
+                keyword="contains",
             )
         table: dict[tuple[int, tuple[int, ...]], Expr] = {}
         for position in range(last, -1, -1):
             for counts in sorted(product(*(range(cap + 1) for cap in caps)), reverse=True):
                 what = prefix[position] if position < len(prefix) else rest
-                table[position, counts] = self._from(rules, what, position, counts, table, (low, last, high is None))
+                table[position, counts] = self._from(
+                    rules, what, position, counts, table, (low, last, high is None)
+                )
         return table[0, (0,) * len(rules)]
 
     def _from(
@@ -151,7 +159,9 @@ class ArrayWriter:
 
     # ------------------------------------------------------------------------------------------ distinct items
 
-    def _unique(self, shape: Shape, prefix: list[Conj], rest: Conj, low: int, high: int | None) -> Expr:
+    def _unique(
+        self, shape: Shape, prefix: list[Conj], rest: Conj, low: int, high: int | None
+    ) -> Expr:
         values = None if prefix or shape.contains else self._finite(rest)
         if values is None or len(values) > _MAX_UNIQUE:
             raise GrammarError(
@@ -164,7 +174,12 @@ class ArrayWriter:
         return self._without(texts, frozenset(range(len(texts))), low, high, {})
 
     def _without(
-        self, texts: list[Expr], left: frozenset[int], low: int, high: int, known: dict[frozenset[int], Expr]
+        self,
+        texts: list[Expr],
+        left: frozenset[int],
+        low: int,
+        high: int,
+        known: dict[frozenset[int], Expr],
     ) -> Expr:
         """Items out of those still `left`, `low` to `high` in all."""
         if left not in known:
@@ -173,7 +188,8 @@ class ArrayWriter:
             if num_taken < high:
                 comma = _COMMA if num_taken else EMPTY
                 parts.extend(
-                    seq(comma, texts[i], self._without(texts, left - {i}, low, high, known)) for i in sorted(left)
+                    seq(comma, texts[i], self._without(texts, left - {i}, low, high, known))
+                    for i in sorted(left)
                 )
             known[left] = alt(*parts)
         return known[left]
@@ -185,10 +201,11 @@ class ArrayWriter:
             if shape.values is not None:
                 values.update(shape.values)
             elif shape.kinds & ~(NULL | BOOLEAN) == 0:
-                candidates = ([None] if shape.kinds & NULL else []) + ([False, True] if shape.kinds & BOOLEAN else [])
+                candidates = ([None] if shape.kinds & NULL else []) + (
+                    [False, True] if shape.kinds & BOOLEAN else []
+                )
                 found = {value_key(v): v for v in candidates}
                 values.update({k: v for k, v in found.items() if k not in shape.excluded})
             else:
                 return None
         return list(values.values())
-

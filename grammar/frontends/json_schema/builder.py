@@ -30,7 +30,7 @@ class Builder:
     def __init__(self, normaliser: Normaliser) -> None:
         self.normaliser = normaliser
         self.strings = StringText()
-        self._others = OtherTexts(self.strings)
+        self._others = OtherTexts()
         self.rules: dict[str, Expr] = {}
         self._names: dict[frozenset[s.Atom], str] = {}
         self._used: set[str] = set()
@@ -44,7 +44,12 @@ class Builder:
         key = frozenset(what)
         name = self._names.get(key)
         if name is None:
-            wanted = " & ".join(("" if positive else "not ") + node.pointer for node, positive in what[:3]) or "any value"
+            wanted = (
+                " & ".join(
+                    ("" if positive else "not ") + node.pointer for node, positive in what[:3]
+                )
+                or "any value"
+            )
             name = wanted if wanted not in self._used else f"{wanted} ({len(self._used)})"
             self._used.add(name)
             self._names[key] = name
@@ -77,7 +82,11 @@ class Builder:
             if shape.values is not None:
                 constants.update(dict.fromkeys(value_text(v) for v in shape.values.values()))
                 continue
-            for literal, kind, value in (("null", s.NULL, None), ("true", s.BOOLEAN, True), ("false", s.BOOLEAN, False)):
+            for literal, kind, value in (
+                ("null", s.NULL, None),
+                ("true", s.BOOLEAN, True),
+                ("false", s.BOOLEAN, False),
+            ):
                 if shape.kinds & kind and value_key(value) not in shape.excluded:
                     constants[literal] = None
             for part in self._structured(shape):
@@ -120,7 +129,9 @@ class Builder:
         """JSON texts of the strings of a language, apart from some of its texts."""
         if language is ANY_TEXT and OtherTexts.can_take(texts):
             return self._others.quoted(texts)
-        return self.strings.quoted(minus(language, alt(*map(text_language, texts))) if texts else language)
+        return self.strings.quoted(
+            minus(language, alt(*map(text_language, texts))) if texts else language
+        )
 
     def string_language(self, what: Conj) -> Expr:
         """The strings among the values of `what`, as a language of decoded characters."""
@@ -136,7 +147,10 @@ class Builder:
     def _language(self, shape: Shape, excluded: list[str]) -> Expr:
         low, high = shape.min_length, shape.max_length
         language = _all_within(shape.languages, low, high)
-        outside = [*shape.not_languages, *(text_language(text) for text in excluded if accepts(language, text))]
+        outside = [
+            *shape.not_languages,
+            *(text_language(text) for text in excluded if accepts(language, text)),
+        ]
         return minus(language, alt(*outside)) if outside else language
 
 
@@ -154,4 +168,3 @@ def _number_text(kinds: int, numbers: NumberSet) -> Expr:
     if kinds == s.INTEGER:
         return integer_text(numbers)
     return number_text(numbers) if kinds == s.NUMBER else fraction_text(numbers)
-

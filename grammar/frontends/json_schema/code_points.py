@@ -212,7 +212,13 @@ def _narrow_repeat(language: Repeat, lo: int, hi: int | None) -> Expr | None:
     if bounds is None or bounds[0] != bounds[1] or bounds[0] == 0:
         return None
     size = bounds[0]
-    most = language.hi if hi is None else hi // size if language.hi is None else min(language.hi, hi // size)
+    most = (
+        language.hi
+        if hi is None
+        else hi // size
+        if language.hi is None
+        else min(language.hi, hi // size)
+    )
     return repeat(language.item, max(language.lo, -(-lo // size)), most)
 
 

@@ -52,7 +52,9 @@ _IPV6 = (
 )
 # RFC 5321, section 4.1.2: dot-string or quoted string, then a domain or an address literal
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
-_EMAIL = rf'({_ATOM}(\.{_ATOM})*|"([ !#-\[\]-~]|\\[ -~])*")@({_HOSTNAME}|\[({_IPV4}|IPv6:{_IPV6})\])'
+_EMAIL = (
+    rf'({_ATOM}(\.{_ATOM})*|"([ !#-\[\]-~]|\\[ -~])*")@({_HOSTNAME}|\[({_IPV4}|IPv6:{_IPV6})\])'
+)
 _JSON_POINTER = r"(/([^~/]|~[01])*)*"
 
 
@@ -72,7 +74,9 @@ def _uri(extra: str) -> tuple[str, str]:
 
 
 _URI, _RELATIVE = _uri("")
-_IRI, _IRI_RELATIVE = _uri(r"\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\u{10000}-\u{1fffd}\u{20000}-\u{efffd}")
+_IRI, _IRI_RELATIVE = _uri(
+    r"\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\u{10000}-\u{1fffd}\u{20000}-\u{efffd}"
+)
 # RFC 6570
 _VARIABLE = r"([A-Za-z0-9_]|%[0-9A-Fa-f]{2})(\.?([A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*(:[1-9]\d{0,3}|\*)?"
 _TEMPLATE = (

@@ -60,7 +60,9 @@ def _item_rule(reading: Reading, node: Node, schema: Schema) -> ItemRule | None:
     first = "prefixItems" if "prefixItems" in schema else "items"
     listed = schema.get(first)
     if isinstance(listed, list):
-        prefix = tuple(reading.demand(node, first, i) for i in range(len(cast("list[Json]", listed))))
+        prefix = tuple(
+            reading.demand(node, first, i) for i in range(len(cast("list[Json]", listed)))
+        )
         rest_keyword = "additionalItems" if first == "items" else "items"
     else:
         prefix, rest_keyword = (), "items"

@@ -33,9 +33,13 @@ class Witness:
     what: Conj
 
 
-def additional_members(builder: Builder, shape: Shape, names: list[str], witness: Witness | None) -> Expr:
+def additional_members(
+    builder: Builder, shape: Shape, names: list[str], witness: Witness | None
+) -> Expr:
     """Texts `"key":value` of the properties not in `names`; with `witness` only of those that it describes."""
-    patterns = list({id(p): p for rule in _rules(shape, witness) for p, _ in rule.patterns}.values())
+    patterns = list(
+        {id(p): p for rule in _rules(shape, witness) for p, _ in rule.patterns}.values()
+    )
     if len(patterns) > _MAX_PATTERNS:
         raise GrammarError(
             f"more than {_MAX_PATTERNS} patterns of patternProperties meet in one object",
@@ -83,7 +87,10 @@ def _key_language(
     reduced = {tuple(matched[i] for i in relevant) for matched in classes}
     allowed = builder.string_language(shape.names) if shape.names else ANY_TEXT
     if relevant:
-        choices = [_class_language([patterns[i] for i in relevant], matched, allowed) for matched in sorted(reduced)]
+        choices = [
+            _class_language([patterns[i] for i in relevant], matched, allowed)
+            for matched in sorted(reduced)
+        ]
         language = alt(*choices)
     else:
         language = allowed

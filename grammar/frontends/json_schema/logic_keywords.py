@@ -32,7 +32,9 @@ def demands(reading: Reading, node: Node, schema: Schema, *, loose: bool) -> Ite
     if "if" in schema and ("then" in schema or "else" in schema):
         test = reading.below(node, "if")
         then: Option = [test, reading.below(node, "then")] if "then" in schema else [test]
-        other: Option = [opposite(test), reading.below(node, "else")] if "else" in schema else [opposite(test)]
+        other: Option = (
+            [opposite(test), reading.below(node, "else")] if "else" in schema else [opposite(test)]
+        )
         yield "if", [then, other]
 
 

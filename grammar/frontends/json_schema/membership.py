@@ -52,7 +52,9 @@ class Membership:
 
     def satisfies(self, conj: Conj, value: Json, *, loose: bool = False) -> bool:
         """Does `value` satisfy `conj`? With `loose` a yes may be wrong, a no is not."""
-        return not conj or any(self.holds(shape, value, loose=loose) for shape in self._shapes(conj, loose=loose))
+        return not conj or any(
+            self.holds(shape, value, loose=loose) for shape in self._shapes(conj, loose=loose)
+        )
 
     def holds(self, shape: Shape, value: Json, *, loose: bool = False) -> bool:
         """Is `value` inside `shape`?"""
@@ -70,7 +72,9 @@ class Membership:
 
     def _string(self, shape: Shape, value: Json, loose: bool) -> bool:
         text = cast("str", value)
-        if len(text) < shape.min_length or (shape.max_length is not None and len(text) > shape.max_length):
+        if len(text) < shape.min_length or (
+            shape.max_length is not None and len(text) > shape.max_length
+        ):
             return False
         return all(self.matches(e, text) for e in shape.languages) and not any(
             self.matches(e, text) for e in shape.not_languages
@@ -78,9 +82,13 @@ class Membership:
 
     def _array(self, shape: Shape, value: Json, loose: bool) -> bool:
         items = cast("list[Json]", value)
-        if len(items) < shape.min_items or (shape.max_items is not None and len(items) > shape.max_items):
+        if len(items) < shape.min_items or (
+            shape.max_items is not None and len(items) > shape.max_items
+        ):
             return False
-        if not all(self.satisfies(item_conj(shape, i), item, loose=loose) for i, item in enumerate(items)):
+        if not all(
+            self.satisfies(item_conj(shape, i), item, loose=loose) for i, item in enumerate(items)
+        ):
             return False
         for rule in shape.contains:
             # with `loose` the count may be too high: only the lower end can be trusted
@@ -103,7 +111,10 @@ class Membership:
             if not self.satisfies(self.rules_conj(shape, name), item, loose=loose):
                 return False
         return all(
-            any(self.falls_to(rule, name, part) and self.satisfies(what, item, loose=loose) for name, item in members.items())
+            any(
+                self.falls_to(rule, name, part) and self.satisfies(what, item, loose=loose)
+                for name, item in members.items()
+            )
             for rule, part, what in shape.some_property
         )
 
@@ -121,7 +132,9 @@ class Membership:
         """Does the property `name` fall to pattern `part` of the rule, or with -1 to its others?"""
         if part >= 0:
             return self.matches(rule.patterns[part][0], name)
-        return name not in rule.named and not any(self.matches(language, name) for language, _ in rule.patterns)
+        return name not in rule.named and not any(
+            self.matches(language, name) for language, _ in rule.patterns
+        )
 
     def matches(self, language: Expr, text: str) -> bool:
         """Is `text` in a language that lives as long as this object?"""
@@ -140,7 +153,12 @@ class Membership:
 
 def item_conj(shape: Shape, index: int) -> Conj:
     """What the item at `index` must satisfy."""
-    return meet(*(rule.prefix[index] if index < len(rule.prefix) else rule.rest for rule in shape.item_rules))
+    return meet(
+        *(
+            rule.prefix[index] if index < len(rule.prefix) else rule.rest
+            for rule in shape.item_rules
+        )
+    )
 
 
 _IMPOSSIBLE: Conj = ((s.Node(False, "#", ""), True),)

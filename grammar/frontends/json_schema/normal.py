@@ -35,7 +35,9 @@ class Normaliser:
 
     def __init__(self, document: Document, limits: Limits) -> None:
         self.document = document
-        self.reading = Reading(document, limits, lambda a, b: not self.is_empty((a, b), _EMPTINESS_DEPTH))
+        self.reading = Reading(
+            document, limits, lambda a, b: not self.is_empty((a, b), _EMPTINESS_DEPTH)
+        )
         self.membership = Membership(self.shapes)
         self._shapes: dict[tuple[frozenset[Atom], bool], tuple[Shape, ...]] = {}
         self._demands_of: dict[tuple[Atom, bool], list[_Placed]] = {}
@@ -120,9 +122,16 @@ class Normaliser:
 
     def _is_empty_shape(self, shape: Shape, depth: int) -> bool:
         if shape.values is not None:
-            return not any(self.membership.holds(shape, v, loose=True) for v in shape.values.values())
-        return shape.kinds == OBJECT and depth > 0 and any(
-            self.is_empty(self.membership.property_conj(shape, name), depth - 1) for name in shape.required
+            return not any(
+                self.membership.holds(shape, v, loose=True) for v in shape.values.values()
+            )
+        return (
+            shape.kinds == OBJECT
+            and depth > 0
+            and any(
+                self.is_empty(self.membership.property_conj(shape, name), depth - 1)
+                for name in shape.required
+            )
         )
 
 

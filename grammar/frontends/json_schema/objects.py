@@ -51,7 +51,9 @@ class ObjectWriter:
     def write(self, shape: Shape) -> Expr:
         """JSON texts of the objects of a shape."""
         if shape.some_property:
-            return alt(*(self._one(variant, witnesses) for variant, witnesses in self._variants(shape)))
+            return alt(
+                *(self._one(variant, witnesses) for variant, witnesses in self._variants(shape))
+            )
         return self._one(shape, [])
 
     def _one(self, shape: Shape, witnesses: list[Witness]) -> Expr:
@@ -90,7 +92,12 @@ class ObjectWriter:
         return _Member(seq(key, self._builder.call(what)), name in shape.required)
 
     def _inside(
-        self, shape: Shape, members: list[_Member], loose: list[_Member], run: list[_Member], last: list[_Member]
+        self,
+        shape: Shape,
+        members: list[_Member],
+        loose: list[_Member],
+        run: list[_Member],
+        last: list[_Member],
     ) -> Expr:
         num_required = sum(m.is_required for m in members) + len(loose) + len(last)
         num_possible = len(members) + len(loose) + len(last)
@@ -137,12 +144,14 @@ class ObjectWriter:
             done = placed
             if len(done) > _MAX_VARIANTS:
                 raise GrammarError(
-                    f"the complement of rules on properties leaves more than {_MAX_VARIANTS} ways", keyword="not"
+                    f"the complement of rules on properties leaves more than {_MAX_VARIANTS} ways",
+                    keyword="not",
                 )
         if any(len(witnesses) > 1 for _, witnesses in done):
             done = [(variant, witnesses) for variant, witnesses in done]
             raise GrammarError(
-                "two complements of rules on additional properties at once are not supported", keyword="not"
+                "two complements of rules on additional properties at once are not supported",
+                keyword="not",
             )
         return done
 
@@ -194,14 +203,17 @@ def _some(members: Sequence[_Member]) -> Expr:
 def _counted(members: Sequence[_Member], low: int, high: int | None) -> Expr:
     """The members in order, `low` to `high` of them. Works from the end, by the count so far; above `low` nothing is counted without `high`."""
     if len(members) == 1 and members[0].is_run:
-        more = repeat(seq(_COMMA, members[0].text), max(low - 1, 0), None if high is None else high - 1)
+        more = repeat(
+            seq(_COMMA, members[0].text), max(low - 1, 0), None if high is None else high - 1
+        )
         if high == 0:
             return EMPTY
         return seq(members[0].text, more) if low else opt(seq(members[0].text, more))
     cap = max(low, 1) if high is None else high
     if (cap + 1) * len(members) > _MAX_COUNTED:
         raise GrammarError(
-            f"counting {len(members)} properties up to {cap} needs too many states", keyword="maxProperties"
+            f"counting {len(members)} properties up to {cap} needs too many states",
+            keyword="maxProperties",
         )
     after: list[Expr] = [EMPTY if count >= low else NEVER for count in range(cap + 1)]
     for member in reversed(members):
@@ -215,7 +227,11 @@ def _counted(members: Sequence[_Member], low: int, high: int | None) -> Expr:
                 else:
                     here[count] = alt(after[count], seq(text, here[count + 1]))
                 continue
-            taken = after[count if is_last and high is None else count + 1] if not is_last or high is None else NEVER
+            taken = (
+                after[count if is_last and high is None else count + 1]
+                if not is_last or high is None
+                else NEVER
+            )
             with_it = seq(text, taken)
             here[count] = with_it if member.is_required else alt(with_it, after[count])
         after = here

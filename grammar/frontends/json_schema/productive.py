@@ -18,10 +18,15 @@ def prune(grammar: Grammar) -> Grammar:
     productive = _productive_rules(grammar.rules)
     if grammar.start not in productive:
         raise GrammarError("no value satisfies this schema", place=grammar.start)
-    if len(productive) == len(grammar.rules) and all(rule != NEVER for rule in grammar.rules.values()):
+    if len(productive) == len(grammar.rules) and all(
+        rule != NEVER for rule in grammar.rules.values()
+    ):
         return grammar
     pruner = _Pruner(productive)
-    return Grammar({name: pruner.rewrite(grammar.rules[name]) for name in grammar.rules if name in productive}, grammar.start)
+    return Grammar(
+        {name: pruner.rewrite(grammar.rules[name]) for name in grammar.rules if name in productive},
+        grammar.start,
+    )
 
 
 def _productive_rules(rules: Mapping[str, Expr]) -> set[str]:

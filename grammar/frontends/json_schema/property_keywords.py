@@ -30,7 +30,10 @@ def demands(reading: Reading, node: Node, schema: Schema) -> Iterator[Demand]:
         what = reading.demand(node, "propertyNames")
         if what:
             yield "propertyNames", [[s.property_names(what)]]
-    low, high = reading.count(node, "minProperties", 0) or 0, reading.count(node, "maxProperties", None)
+    low, high = (
+        reading.count(node, "minProperties", 0) or 0,
+        reading.count(node, "maxProperties", None),
+    )
     if low or high is not None:
         yield "minProperties", [[s.property_count(low, high)]]
     for keyword, name, part in _dependencies(reading, node, schema):
@@ -50,7 +53,10 @@ def complements(reading: Reading, node: Node, schema: Schema) -> Iterator[Option
             place=child_pointer(node.pointer, "propertyNames"),
             keyword="propertyNames",
         )
-    low, high = reading.count(node, "minProperties", 0) or 0, reading.count(node, "maxProperties", None)
+    low, high = (
+        reading.count(node, "minProperties", 0) or 0,
+        reading.count(node, "maxProperties", None),
+    )
     if low:
         yield [s.kinds(s.OBJECT), s.property_count(0, low - 1)]
     if high is not None:
@@ -72,13 +78,20 @@ def _rule(reading: Reading, node: Node, schema: Schema) -> PropertyRule | None:
 def _make_rule(reading: Reading, node: Node, schema: Schema) -> PropertyRule | None:
     if not any(keyword in schema for keyword in _RULE_KEYWORDS):
         return None
-    named = {name: reading.demand(node, "properties", name) for name in schema.get("properties", ())}
+    named = {
+        name: reading.demand(node, "properties", name) for name in schema.get("properties", ())
+    }
     place = child_pointer(node.pointer, "patternProperties")
     patterns = tuple(
-        (reading.pattern(text, child_pointer(place, text)), reading.demand(node, "patternProperties", text))
+        (
+            reading.pattern(text, child_pointer(place, text)),
+            reading.demand(node, "patternProperties", text),
+        )
         for text in schema.get("patternProperties", ())
     )
-    others = reading.demand(node, "additionalProperties") if "additionalProperties" in schema else ()
+    others = (
+        reading.demand(node, "additionalProperties") if "additionalProperties" in schema else ()
+    )
     return PropertyRule(named, patterns, others)
 
 
@@ -105,7 +118,9 @@ def _needed_names(schema: Schema) -> Iterator[tuple[str, str, list[str]]]:
                 yield keyword, name, cast("list[str]", value)
 
 
-def _dependencies(reading: Reading, node: Node, schema: Schema) -> Iterator[tuple[str, str, Fact | Atom]]:
+def _dependencies(
+    reading: Reading, node: Node, schema: Schema
+) -> Iterator[tuple[str, str, Fact | Atom]]:
     """Each (keyword, name, what must hold of an object that has that property)."""
     for keyword, name, needed in _needed_names(schema):
         yield keyword, name, s.require(needed)

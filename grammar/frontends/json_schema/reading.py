@@ -14,6 +14,7 @@ from typing import cast
 from ....errors import GrammarError
 from ...expr import Expr, Limits
 from .document import Document, Node
+from .keywords import ANNOTATIONS
 from .pattern_language import search_language
 from .shape import Atom, Conj, Fact, PropertyRule
 from .source import Json, child_pointer
@@ -39,7 +40,9 @@ def complement_of(atom: Atom) -> Conj:
 class Reading:
     """One document being read. `overlap` says whether two schemas might have a value in common."""
 
-    def __init__(self, document: Document, limits: Limits, overlap: Callable[[Atom, Atom], bool]) -> None:
+    def __init__(
+        self, document: Document, limits: Limits, overlap: Callable[[Atom, Atom], bool]
+    ) -> None:
         self.document = document
         self.limits = limits
         self.overlap = overlap
@@ -56,12 +59,23 @@ class Reading:
 
     def below(self, node: Node, *tokens: str | int) -> Atom:
         """The subschema under `tokens`."""
-        return (self.document.child(node, *tokens), True)
+        return (self.target(self.document.child(node, *tokens)), True)
 
     def demand(self, node: Node, *tokens: str | int) -> Conj:
         """The subschema under `tokens` as a conjunction, empty when it allows everything."""
-        below = self.document.child(node, *tokens)
+        below = self.target(self.document.child(node, *tokens))
         return () if below.schema is True or below.schema == {} else ((below, True),)
+
+    def target(self, node: Node) -> Node:
+        """Where a schema that is nothing but a $ref leads: all references to one schema share what is made of it."""
+        seen: set[Node] = set()
+        while isinstance(node.schema, dict) and "$ref" in node.schema and node not in seen:
+            others = self.keywords(node).keys() - ANNOTATIONS
+            if others != {"$ref"} or not isinstance(node.schema["$ref"], str):
+                break
+            seen.add(node)
+            node = self.document.resolve(node, node.schema["$ref"])
+        return node
 
     def count(self, node: Node, keyword: str, default: int | None) -> int | None:
         """The value of a counting keyword, or `default`; GrammarError beyond the limit."""
@@ -84,4 +98,13 @@ class Reading:
         return known
 
 
-__all__ = ["Demand", "Option", "Part", "Reading", "Requirement", "Schema", "complement_of", "opposite"]
+__all__ = [
+    "Demand",
+    "Option",
+    "Part",
+    "Reading",
+    "Requirement",
+    "Schema",
+    "complement_of",
+    "opposite",
+]

@@ -82,12 +82,16 @@ class Shape:
     contains: list[Contains] = field(default_factory=list[Contains])
     unique_at: str = ""  # the pointer of uniqueItems: true
     property_rules: list[PropertyRule] = field(default_factory=list[PropertyRule])
-    rule_places: list[Place] = field(default_factory=list["Place"])  # of property_rules, in the order of the schema's text
+    rule_places: list[Place] = field(
+        default_factory=list["Place"]
+    )  # of property_rules, in the order of the schema's text
     required: dict[str, None] = field(default_factory=dict[str, None])
     names: Conj = ()
     min_properties: int = 0
     max_properties: int | None = None
-    some_property: list[tuple[PropertyRule, int, Conj]] = field(default_factory=list[tuple[PropertyRule, int, Conj]])
+    some_property: list[tuple[PropertyRule, int, Conj]] = field(
+        default_factory=list[tuple[PropertyRule, int, Conj]]
+    )
     pointer: str = "#"  # of a schema that narrowed it, for errors
     place: Place = ()  # of the keyword whose facts are being applied
 

@@ -107,7 +107,13 @@ class _Tree(dict[str, "_Tree"]):
     """Texts by their first characters; the key "" marks the end of one."""
 
 
-_SIMPLE = frozenset(map(chr, range(0x20, 0x80))) - set('"/\\')  # characters with one spelling, themselves
+_SIMPLE = frozenset(map(chr, range(0x20, 0x80))) - set(
+    '"/\\'
+)  # characters with one spelling, themselves
+
+
+def _any_text() -> Expr:
+    return StringText().map(star(chars((0, 0x10FFFF))))
 
 
 class OtherTexts:
@@ -117,13 +123,12 @@ class OtherTexts:
     as the texts.
     """
 
-    def __init__(self, strings: StringText) -> None:
-        any_char = chars((0, 0x10FFFF))
-        self._tail = strings.map(star(any_char))
-        plain = sum(1 << ord(c) for c in _SIMPLE)
-        self._plain = plain
+    def __init__(self) -> None:
+        self._tail = _any_text()
+        self._plain = sum(1 << ord(c) for c in _SIMPLE)
         rest = outside_ranges([(ord(c), ord(c)) for c in _SIMPLE])
-        self._special = Seq((strings.map(Chars(rest)), self._tail))
+        # one object for every node of every tree, with a tail of its own: large enough to be built once and called
+        self._special = Seq((StringText().map(Chars(rest)), _any_text()))
         self._off: dict[int, Expr] = {}
 
     @staticmethod
