@@ -32,13 +32,19 @@ def build_products(analysis: Analysis, alphabet: int) -> dict[int, Dfa]:
     products: dict[int, Dfa] = {}
     for expr in analysis.order:
         if isinstance(expr, And | Minus | Erase):
-            parts = analysis.children(expr)
+            parts = _parts(expr)
             erased = expr.mask if isinstance(expr, Erase) else 0
             operands = _operands(parts, analysis, alphabet, products, erased)
             products[id(expr)] = _Product(
                 operands, isinstance(expr, Minus), analysis.limits.product_states
             ).dfa()
     return products
+
+
+def _parts(expr: And | Minus | Erase) -> tuple[Expr, ...]:
+    if isinstance(expr, And):
+        return expr.items
+    return (expr.keep, expr.drop) if isinstance(expr, Minus) else (expr.item,)
 
 
 def byte_classes(masks: set[int]) -> list[int]:

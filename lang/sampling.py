@@ -61,7 +61,7 @@ def clean_options(options: Mapping[str, Any]) -> dict[str, Any]:
         if name in _LISTS:
             value = _as_tuple(name, value)
         elif name == "logit_bias":
-            value = {int(token_id): float(bias) for token_id, bias in dict(value).items()}
+            value = _as_bias(value)
         elif value is not None:
             _check_type(name, value)
         clean[name] = value
@@ -100,6 +100,15 @@ def _as_tuple(name: str, value: Any) -> tuple[Any, ...]:
         if not isinstance(item, wanted) or isinstance(item, bool):
             raise SamplingError(f"{name} holds {item!r}, not a {wanted.__name__}", place=name)
     return items
+
+
+def _as_bias(value: Any) -> dict[int, float]:
+    try:
+        return {int(token_id): float(bias) for token_id, bias in dict(value or {}).items()}
+    except (TypeError, ValueError) as error:
+        raise SamplingError(
+            f"logit_bias={value!r:.80} is not {{token id: number}}", place="logit_bias"
+        ) from error
 
 
 def _check_type(name: str, value: Any) -> None:

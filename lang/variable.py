@@ -9,6 +9,7 @@ A variable knows the one before it on its branch: what follows a failure cannot 
 from __future__ import annotations
 
 import copy
+import os
 import sys
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from ..runtime.messages import Finished, Output, TokenLogprob, Usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_LANG_FOLDER = str(Path(__file__).parent)
+_LANG_FOLDER = f"{Path(__file__).parent}{os.sep}"
 _NUM_STATE_CHARS = 200
 
 
@@ -58,6 +59,7 @@ class Meta:
     outputs: tuple[Output, ...] = ()
     """All n outputs of a gen."""
     logprobs: tuple[TokenLogprob, ...] | None = None
+    prompt_logprobs: tuple[TokenLogprob | None, ...] | None = None
     matched_stop: str | int | None = None
     seed: int = 0
     replaced: tuple[str, ...] = ()
@@ -76,6 +78,7 @@ class Meta:
             token_ids=first.token_ids,
             outputs=finished.outputs,
             logprobs=first.logprobs,
+            prompt_logprobs=finished.prompt_logprobs,
             matched_stop=first.matched_stop,
             seed=finished.seed,
             replaced=finished.replaced,

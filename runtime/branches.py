@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..errors import ProgramError, PromptError
-from .detokenizer import IncrementalDecoder, token_ids_to_bytes
+from .detokenizer import IncrementalDecoder, decode_tokens, token_ids_to_bytes
 from .messages import Chat, Ids, RoleBegin, RoleEnd, Segment, Text
 from .text_memory import TextMemory, special_key
 from .tokenizer import Encoded, Piece
@@ -276,27 +276,22 @@ class Branch:
     def continue_with(self, token_ids: Sequence[int], cut_byte: int = -1) -> None:
         """Add an output: its ids (stop token already dropped), cut after `cut_byte` bytes of its text when that is >= 0."""
         kept, rest = cut_output(self._tokenizer.token_bytes, token_ids, cut_byte)
-        self._remember(self.ids, kept)
+        self.key = self._remember(kept)
         self.ids.extend(kept)
-        if self.key is not None:
-            self.key += token_ids_to_bytes(self._tokenizer.token_bytes, kept)
         self._pending = [Piece(rest)] if rest else []
 
     def remember_output(self, token_ids: Sequence[int], cut_byte: int = -1) -> None:
         """Remember an output that this branch does not continue with (the second and later of n)."""
-        self._remember(self.ids, cut_output(self._tokenizer.token_bytes, token_ids, cut_byte)[0])
+        self._remember(cut_output(self._tokenizer.token_bytes, token_ids, cut_byte)[0])
 
-    def _remember(self, prompt_ids: Sequence[int], kept: Sequence[int]) -> None:
-        if self.key is None or not kept:
-            return
-        spelled = token_ids_to_bytes(self._tokenizer.token_bytes, kept)
-        try:
-            spelled.decode()  # an open or broken character could match inside another one
-        except UnicodeDecodeError:
-            return
-        self._memory.remember(
-            self.key + spelled, [*prompt_ids, *kept], self.namespace, self.replaced
-        )
+    def _remember(self, kept: Sequence[int]) -> bytes | None:
+        """Keep the branch with `kept` behind it under its text as a user sees it (U+FFFD for what is not UTF-8); that key."""
+        if self.key is None:
+            return None
+        key = self.key + decode_tokens(self._tokenizer.token_bytes, kept).encode()
+        if kept:
+            self._memory.remember(key, [*self.ids, *kept], self.namespace, self.replaced)
+        return key
 
 
 def cut_output(

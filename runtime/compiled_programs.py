@@ -70,6 +70,10 @@ class CompiledPrograms:
         for when_ready in self._waiting.pop(message.program, ()):
             when_ready(error)
 
+    def counters(self) -> dict[str, float]:
+        """What was compiled and what is held."""
+        return {"programs_compiled": self.num_compiled, "program_bytes": self.num_bytes}
+
     def _keep(self, key: str, data: bytes) -> None:
         self.num_bytes += len(data) - len(self._programs.pop(key, b""))
         self._programs[key] = data

@@ -61,7 +61,9 @@ class EngineConfig:
         128, "of those, for prompts while any stream runs: bounds a stream's pause", 1
     )
     max_running: int = _option(64, "requests computed at the same time", 1)
-    seed: int = _option(0, "base of the seeds of requests that bring none; 0: drawn by the system", 0, 2**63 - 1)
+    seed: int = _option(
+        0, "base of the seeds of requests that bring none; 0: drawn by the system", 0, 2**63 - 1
+    )
     # -- text and grammars
     text_memory: bool = _option(
         True, "remember text -> ids of own outputs, so that a history sent back hits to the token"

@@ -368,7 +368,9 @@ class Engine:
             if self._debug:
                 self.check()
             elif not self._scheduler.running and self.cache.num_locked:
-                raise InvariantError(f"{self.cache.num_locked} pages are in use though nothing runs")
+                raise InvariantError(
+                    f"{self.cache.num_locked} pages are in use though nothing runs"
+                )
         except InvariantError as error:
             self._repair(error)
 

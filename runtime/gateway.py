@@ -25,7 +25,6 @@ from ..errors import (
     ProgramError,
     RadixError,
     ServiceError,
-    UserError,
 )
 from ..grammar.spec import spec_key
 from . import messages as m
@@ -38,7 +37,7 @@ from .gateway_answers import (
     facts_of,
     finished_of,
     parts_of,
-    request_named_in,
+    refusal_of_bytes,
     scored_of,
     stream_rest,
 )
@@ -91,10 +90,9 @@ class Gateway:
     def on_malformed(self, client: bytes, data: bytes, error: Exception) -> None:
         """Answer bytes that are no message, if they at least name a request; else count and drop them."""
         self.num_malformed += 1
-        name = request_named_in(data)
-        if name is not None:
-            refusal = UserError(f"the message was not understood: {error}")
-            self._send_client(client, m.Failed(name, m.WireError.of(refusal)))
+        answer = refusal_of_bytes(data, error)
+        if answer is not None:
+            self._send_client(client, answer)
 
     def _answer_error(self, session: Session, message: m.ClientMessage, error: Exception) -> None:
         if not isinstance(error, RadixError):
@@ -380,11 +378,8 @@ class Gateway:
             "gateway_branches": sum(len(session.branches) for session in self.sessions.values()),
             "gateway_requests": self._num_live,
             "gateway_malformed_messages": self.num_malformed,
-            "text_memory_entries": len(self.memory),
-            "text_memory_bytes": self.memory.num_bytes,
-            "text_memory_hits": self.memory.num_hits,
-            "programs_compiled": self.programs.num_compiled,
-            "program_bytes": self.programs.num_bytes,
+            **self.memory.counters(),
+            **self.programs.counters(),
         }
 
     def on_worker(self, message: m.WorkerMessage) -> None:

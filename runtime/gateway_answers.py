@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ..errors import PromptError, ServiceError
+from ..errors import PromptError, ServiceError, UserError
 from . import messages as m
 from .branches import Branch, TokenizerLike, check_choices
 from .output_text import OutputText, output_of, without_stop_token
@@ -143,14 +143,16 @@ def _choice_logprobs(start: int, choice_ids: Sequence[int], done: m.Done) -> lis
     return values
 
 
-def request_named_in(data: bytes) -> str | None:
-    """The request that an unintelligible message names, so that its sender does not wait for ever."""
+def refusal_of_bytes(data: bytes, error: Exception) -> m.Failed | None:
+    """The answer to an unintelligible message, if it at least names a request, so that its sender does not wait for ever."""
     try:
         content: Any = msgspec.msgpack.decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
     name: Any = content.get("request") if isinstance(content, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return name if isinstance(name, str) else None
+    if not isinstance(name, str):
+        return None
+    return m.Failed(name, m.WireError.of(UserError(f"the message was not understood: {error}")))
 
 
 def facts_of(model: str, tokenizer: TokenizerLike, engine: m.EngineReady) -> m.Ready:

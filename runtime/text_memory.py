@@ -119,6 +119,14 @@ class TextMemory:
         self._order.clear()
         self.num_bytes = 0
 
+    def counters(self) -> dict[str, float]:
+        """What it holds and how often it helped."""
+        return {
+            "text_memory_entries": len(self),
+            "text_memory_bytes": self.num_bytes,
+            "text_memory_hits": self.num_hits,
+        }
+
     def check(self) -> None:
         """Raise InvariantError when trie, order and byte count disagree."""
         total = 0

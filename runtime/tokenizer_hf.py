@@ -32,7 +32,7 @@ def read_hf_tokenizer(folder: Path) -> TokenizerParts:
         backend = tokenizers.Tokenizer.from_str(json.dumps(whole))
     except Exception as error:  # the library raises plain Exception
         raise ModelError(f"{folder / 'tokenizer.json'} cannot be read: {error}") from error
-    backend.encode_special_tokens = False  # plain text never becomes a special token
+    backend.encode_special_tokens = True  # plain text never becomes a special token
     byte_level = _is_byte_level(whole)
     special = {
         str(token["content"]): int(token["id"])

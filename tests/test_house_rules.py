@@ -57,12 +57,18 @@ def test_every_module_opens_with_a_docstring_and_is_short(path: Path) -> None:
 
 
 def test_no_file_is_a_junk_drawer() -> None:
-    drawers = [relative(p) for p in SOURCES if re.search(r"(utils?|helpers?|common|misc)\.py$", p.name)]
+    drawers = [
+        relative(p) for p in SOURCES if re.search(r"(utils?|helpers?|common|misc)\.py$", p.name)
+    ]
     assert not drawers
 
 
 def test_no_module_speaks_pickle() -> None:
-    guilty = [relative(p) for p in SOURCES if imported_names(p) & {"pickle", "cloudpickle", "dill", "marshal", "shelve"}]
+    guilty = [
+        relative(p)
+        for p in SOURCES
+        if imported_names(p) & {"pickle", "cloudpickle", "dill", "marshal", "shelve"}
+    ]
     assert not guilty
 
 
@@ -70,7 +76,11 @@ def test_torch_stays_with_the_kernels_and_the_model() -> None:
     guilty = [
         relative(p)
         for p in SOURCES
-        if (p.parent.name in TORCH_FREE or relative(p).split("/")[0] in TORCH_FREE or p.stem in TORCH_FREE_RUNTIME)
+        if (
+            p.parent.name in TORCH_FREE
+            or relative(p).split("/")[0] in TORCH_FREE
+            or p.stem in TORCH_FREE_RUNTIME
+        )
         and imported_names(p) & {"torch", "triton"}
     ]
     assert not guilty
@@ -116,7 +126,11 @@ def test_only_the_config_reads_the_environment() -> None:
 
 def test_import_contracts_hold() -> None:
     run = subprocess.run(
-        [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=100
+        [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
     )
     assert run.returncode == 0, run.stdout + run.stderr
 
@@ -133,7 +147,9 @@ def test_the_wheel_holds_the_package_and_nothing_beside_it(tmp_path: Path) -> No
 
 
 def test_the_top_level_holds_only_the_agreed_names() -> None:
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, timeout=30
+    )
     if tracked.returncode != 0:
         pytest.skip("not a git checkout")
     tops = {line.split("/")[0] for line in tracked.stdout.splitlines()}

@@ -162,7 +162,7 @@ class PlanBuilder:
                 part = members[self._covered[members] == start]
                 if (len(part) - 1) * (end - start) < MIN_SAVED_READS:
                     continue
-                pass
+                self._covered[part] = end
                 yield SharedItem(
                     self._rows(part), self._keys(int(part[0]), int(start), end), first=start == 0
                 )

@@ -48,7 +48,7 @@ from toy_vocabulary import (
 VOCABULARY = vocabulary_of(
     b"a", b"b", b"ab", b"ba", b"aa", b"aba", b"bbb", b"abab", b"aaaaaa", b"abba"
 )
-TEXTS = [bytes(text) for size in range(7) for text in product(LETTERS, repeat=size)]
+TEXTS = [bytes(text) for size in range(6) for text in product(LETTERS, repeat=size)]
 
 
 def compiled(grammar: Grammar, vocabulary: Vocabulary = VOCABULARY) -> GrammarProgram | None:
@@ -75,7 +75,7 @@ def check_against_oracle(grammar: Grammar) -> None:
         assert (is_alive and fork.is_accepting) == (text in language), text
         if text in prefixes:
             assert is_alive, text
-        if is_alive and len(text) <= 4:
+        if is_alive and len(text) <= 3:
             check_state(fork, text, oracle)
 
 
@@ -95,13 +95,13 @@ def check_state(matcher: Matcher, text: bytes, oracle: Oracle) -> None:
 
 
 @given(grammars())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=70, deadline=None)
 def test_random_grammars_accept_and_mask_exactly(grammar: Grammar) -> None:
     check_against_oracle(grammar)
 
 
 @given(grammars(), st.randoms(use_true_random=False), st.integers(0, 6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_random_walks_within_a_budget_always_end_in_an_accepted_text(
     grammar: Grammar, rng: random.Random, slack: int
 ) -> None:
@@ -132,7 +132,7 @@ def test_random_walks_within_a_budget_always_end_in_an_accepted_text(
 
 
 @given(grammars(), st.integers(0, 8))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_budget_allows_exactly_the_tokens_that_can_be_completed_within_it(
     grammar: Grammar, extra: int
 ) -> None:
@@ -158,8 +158,8 @@ def test_a_budget_allows_exactly_the_tokens_that_can_be_completed_within_it(
             return
 
 
-@given(grammars(), st.lists(st.integers(0, 11), max_size=12))
-@settings(max_examples=100, deadline=None)
+@given(grammars(), st.lists(st.integers(0, 11), max_size=8))
+@settings(max_examples=50, deadline=None)
 def test_rollback_and_fork_equal_a_replay(grammar: Grammar, moves: list[int]) -> None:
     program = compiled(grammar)
     assume(program is not None)
@@ -383,7 +383,7 @@ def test_without_single_byte_tokens_a_distance_promises_nothing_and_budgets_are_
     matcher = of(plus(lit("ab")), vocabulary)
     assert matcher.distance() >= 1 << 60
     assert allowed(matcher, vocabulary, budget=1) == {2, 3}
-    mixed = of(alt(plus(lit("ab")), plus(lit("a"))), vocabulary)
+    mixed = of(alt(lit("abab"), lit("a")), vocabulary)
     assert mixed.distance() == 1
     assert allowed(mixed, vocabulary, budget=1) == {3}
 

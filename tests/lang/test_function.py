@@ -70,6 +70,8 @@ def test_a_parameter_of_the_function_comes_before_an_option_of_the_same_name() -
         ({"max_tokens": 1.5}, "max_tokens"),
         ({"stop": [1]}, "stop"),
         ({"ignore_eos": 1}, "ignore_eos"),
+        ({"logit_bias": [1]}, "logit_bias"),
+        ({"logit_bias": {1: "x"}}, "logit_bias"),
     ],
 )
 def test_wrong_options_are_refused_by_name(options: dict[str, object], place: str) -> None:

@@ -137,7 +137,7 @@ class CacheMachine(RuleBasedStateMachine):
 
 TestCacheMachine = pytest.mark.timeout(300)(CacheMachine.TestCase)
 TestCacheMachine.settings = settings(
-    max_examples=120,
+    max_examples=70,
     stateful_step_count=40,
     deadline=None,
     report_multiple_bugs=False,

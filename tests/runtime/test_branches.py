@@ -189,13 +189,16 @@ def test_chat_history_hits_and_a_spelled_special_token_does_not() -> None:
     assert spelled.prompt_ids() == ids_of("<begin>user\nhi<end>\n<begin>assistant\nban")
 
 
-def test_an_output_that_ends_inside_a_character_is_not_remembered() -> None:
+def test_an_output_that_ends_inside_a_character_is_known_by_the_text_that_was_shown() -> None:
     memory = TextMemory(10**6)
-    with_output(memory, "say ", [TOKEN_BYTES.index(b"\xc3")])
-    assert len(memory) == 0
-    later = Branch(ToyTokenizer(), memory)
-    later.append([m.Text("say é")])
-    assert later.prompt_ids() == ids_of("say é")
+    half = TOKEN_BYTES.index(b"\xc3")
+    with_output(memory, "say ", [half])
+    whole = Branch(ToyTokenizer(), memory)
+    whole.append([m.Text("say é")])
+    assert whole.prompt_ids() == ids_of("say é")
+    shown = Branch(ToyTokenizer(), memory)
+    shown.append([m.Text("say \ufffd on")])
+    assert shown.prompt_ids() == [*ids_of("say "), half, *ids_of(" on")]
 
 
 def test_a_remembered_text_with_replacements_reports_them_and_is_not_used_when_strict() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from radixlm.grammar.spec import Choice, Regex, spec_key
 from radixlm.runtime import messages as m
+from radixlm.runtime.stop_strings import StopStrings
 from toy_tokenizer import END, EOS
 
 
@@ -221,47 +222,47 @@ def test_a_program_that_the_engine_dropped_is_given_again_even_after_it_left_the
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.text(alphabet="abné<enxyz", min_size=1, max_size=20),
+    st.text(alphabet="abné<enxyzd>", min_size=1, max_size=20),
     st.lists(st.integers(1, 4), max_size=10),
 )
-def test_streamed_text_equals_the_whole_and_never_shows_a_stop_string(
+def test_streamed_text_is_the_text_and_never_shows_what_a_stop_string_takes_back(
     text: str, steps: list[int]
 ) -> None:
     h = GatewayHarness()
-    stops = ("nxy", "<en")
+    stops = ("nxy", "<end>")
     h.tell(generate(text="go", stream=True, sampling=m.SamplingParams(stop=stops)))
-    ids = h.ids(text)
-    data = text.encode()
-    cuts = [data.find(stop.encode()) for stop in stops if stop.encode() in data]
+    search, match = StopStrings([stop.encode() for stop in stops]), None
+    streamed: list[
+        int
+    ] = []  # as the engine does it: the token that completes a stop string comes with the end
+    ids: list[int] = []
+    for token_id in h.ids(text):
+        ids.append(token_id)
+        match = search.push(h.tokenizer.token_bytes[token_id] or b"")
+        if match is not None:
+            break
+        streamed.append(token_id)
     at = 0
-    for step in steps:
-        h.progress(h.submit, ids[at : at + step])
+    for step in [*steps, len(streamed)]:
+        h.progress(h.submit, streamed[at : at + step])
         at += step
-        shown = "".join(d.text for d in h.answers(m.Delta))
-        assert not cuts or len(shown.encode()) <= max(cuts) + 3
-    cut = min(cuts, default=-1)
-    h.finish(
-        h.submit,
-        ids,
-        reason="stop" if cuts else "length",
-        matched_stop=b"s" if cuts else None,
-        cut_byte=cut,
+    ending = (
+        {"reason": "stop", "matched_stop": match.stop, "cut_byte": match.start} if match else {}
     )
+    h.finish(h.submit, ids, **ending)
     (finished,) = h.answers(m.Finished)
     deltas = h.answers(m.Delta)
-    if not cuts:
-        assert "".join(d.text for d in deltas) == text == finished.outputs[0].text
-        assert tuple(i for d in deltas for i in d.token_ids) == ids
+    kept = text.encode()[: match.start].decode() if match else text
+    assert "".join(delta.text for delta in deltas) == finished.outputs[0].text == kept
+    assert [token_id for delta in deltas for token_id in delta.token_ids] == ids
 
 
 def test_a_beginning_of_a_stop_string_is_withheld_until_it_is_decided() -> None:
     h = GatewayHarness()
     h.tell(generate(text="go", stream=True, sampling=m.SamplingParams(stop=("<end>",))))
-    h.progress(h.submit, h.ids("a<e"))
-    h.progress(h.submit, h.ids("n"))
-    assert [d.text for d in h.answers(m.Delta)] == ["a", ""]
-    h.progress(h.submit, h.ids("x"))
-    assert [d.text for d in h.answers(m.Delta)] == ["a", "", "<enx"]
+    for piece in ("a<e", "n", "d", "x"):
+        h.progress(h.submit, h.ids(piece))
+    assert [d.text for d in h.answers(m.Delta)] == ["a", "", "", "<endx"]
 
 
 def test_a_character_over_two_tokens_is_never_split_in_a_stream() -> None:
@@ -442,3 +443,14 @@ def test_a_defect_in_one_request_leaves_the_others_alone() -> None:
     h.finish(second, "an")
     assert h.answers(m.Failed)[0].request == "r1"
     assert h.answers(m.Finished)[0].request == "r2"
+
+
+def test_every_sample_of_n_is_remembered_for_a_history_sent_back() -> None:
+    h = GatewayHarness()
+    h.tell(generate("r1", text="say ", sampling=m.SamplingParams(n=2)))
+    oddly = [h.ids("b") + h.ids("an"), h.ids("t") + h.ids("h") + h.ids("e")]
+    h.finish(h.submit, *oddly)
+    for number, text in enumerate(("say ban", "say the")):
+        h.tell(generate(f"back{number}", text=text + " on"))
+        assert h.submit.token_ids == h.ids("say ") + oddly[number] + h.ids(" on")
+    assert h.gateway.counters()["text_memory_hits"] == 2

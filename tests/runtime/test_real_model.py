@@ -11,11 +11,13 @@ from radixlm.runtime.model_runner import ModelRunner
 from radixlm.runtime.plan import SharedGroup
 from transformers_oracle import load_oracle
 
-pytestmark = [pytest.mark.model, pytest.mark.slow]
+# transformers parses the vocabulary twice to read a GGUF file: seconds alone, minutes beside other work
+pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(600)]
 
 TOLERANCE = 1e-3
 PAGE_SIZE = 16
 NUM_PAGES = 64
+NUM_COMPARED = 48  # tokens whose logits are compared, three ways
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def prompt(runner: ModelRunner) -> list[int]:
 @pytest.fixture(scope="module")
 def expected(oracle: torch.nn.Module, prompt: list[int]) -> np.ndarray:
     with torch.inference_mode():
-        return oracle(torch.tensor([prompt])).logits[0].numpy()
+        return oracle(torch.tensor([prompt[:NUM_COMPARED]])).logits[0].numpy()
 
 
 def step(runner: ModelRunner, work: list[tuple[PagedSequence, int]], **options) -> np.ndarray:
@@ -48,13 +50,13 @@ def step(runner: ModelRunner, work: list[tuple[PagedSequence, int]], **options) 
 
 
 @pytest.mark.parametrize(
-    "counts", [[90], [10, 47, 33], [1] * 90], ids=["whole", "chunks", "token by token"]
+    "counts", [[48], [4, 34, 10], [1] * 48], ids=["whole", "chunks", "token by token"]
 )
 def test_logits_equal_transformers(
     runner: ModelRunner, prompt, expected, counts: list[int]
 ) -> None:
-    pages = np.random.default_rng(len(counts)).permutation(NUM_PAGES)[:6].tolist()
-    sequence = PagedSequence(pages, prompt)
+    pages = np.random.default_rng(len(counts)).permutation(NUM_PAGES)[:3].tolist()
+    sequence = PagedSequence(pages, prompt[:NUM_COMPARED])
     found = np.concatenate([step(runner, [(sequence, count)], logits="all") for count in counts])
     np.testing.assert_allclose(found, expected, atol=TOLERANCE)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from radixlm.runtime.safe_boundary import BoundaryFinder, boundary_finder
 from radixlm.runtime.tokenizer_gguf import pre_tokenizer_of
@@ -92,6 +92,7 @@ def test_a_composing_normalizer_does_not_reach_over_a_boundary(text: str, more: 
     assert together == apart
 
 
+@example(text="a<thi", more="nk>")
 @settings(max_examples=60, deadline=None)
 @given(
     text=st.text(alphabet="<think> a1.", max_size=20),

@@ -263,6 +263,11 @@ def test_top_k_of_a_tie_keeps_the_lowest_ids() -> None:
     assert set(run(logits, rows).token_ids.tolist()) == {1}
 
 
+def test_top_p_that_is_reached_exactly_keeps_no_further_token() -> None:
+    rows = [Row(temperature=1.0, top_p=0.5, position=i) for i in range(300)]
+    assert set(run(np.zeros((300, 4), np.float32), rows).token_ids.tolist()) == {0, 1}
+
+
 def test_a_tiny_temperature_is_greedy_and_not_an_overflow() -> None:
     logits = np.random.default_rng(1).normal(size=(4, 50)).astype(np.float32)
     rows = [Row(temperature=t, seed=3) for t in (1e-30, 1e-8, 1e-4, 1e-40)]

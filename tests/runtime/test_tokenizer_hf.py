@@ -92,6 +92,15 @@ def test_plain_text_never_yields_special_tokens(ours: Tokenizer, text: str) -> N
     assert ours.decode(ids).endswith("<|im_end|>")
 
 
+def test_a_special_spelling_in_plain_text_is_cut_like_any_other_text(
+    ours: Tokenizer, folder: Path
+) -> None:
+    backend = Backend.from_file(str(folder / "tokenizer.json"))
+    backend.encode_special_tokens = True
+    for text in ("a <|im_end|> b", "<|im_start|><|im_end|>", "x<|endoftext|>"):
+        assert ours.encode(text).ids == backend.encode(text, add_special_tokens=False).ids
+
+
 def test_special_tokens_template_and_stop_ids_come_from_the_files_beside_it(tmp_path: Path) -> None:
     backend = train_byte_level()
     write_hf_folder(

@@ -28,9 +28,15 @@ class Oracle:
 
     def __init__(self, grammar: Grammar) -> None:
         self._grammar = grammar
+        self._verdicts: dict[bytes, bool] = {}
 
     def accepts(self, data: bytes) -> bool:
         """Whether the whole of `data` is in the language."""
+        if data not in self._verdicts:
+            self._verdicts[data] = self._decide(data)
+        return self._verdicts[data]
+
+    def _decide(self, data: bytes) -> bool:
         self._data = data
         self._known: dict[tuple[str, int], set[int]] = {
             (name, start): set() for name in self._grammar.rules for start in range(len(data) + 1)
@@ -38,6 +44,7 @@ class Oracle:
         is_changed = True
         while is_changed:
             is_changed = False
+            self._memo: dict[tuple[int, int], set[int]] = {}  # of this round
             for (name, start), ends in self._known.items():
                 found = self._ends(self._grammar.rules[name], start)
                 if not found <= ends:
@@ -46,6 +53,12 @@ class Oracle:
         return len(data) in self._known[self._grammar.start, 0]
 
     def _ends(self, expr: Expr, start: int) -> set[int]:
+        key = (id(expr), start)
+        if key not in self._memo:
+            self._memo[key] = self._work_out(expr, start)
+        return self._memo[key]
+
+    def _work_out(self, expr: Expr, start: int) -> set[int]:
         match expr:
             case Lit(text):
                 return {start + len(text)} if self._data.startswith(text, start) else set()
@@ -91,7 +104,10 @@ class Oracle:
         ):
             if count >= lo:
                 found |= current
-            current = {end for middle in current for end in self._ends(item, middle)}
+            after = {end for middle in current for end in self._ends(item, middle)}
+            if not after or (after == current and count >= lo):
+                break
+            current = after
         return found
 
 

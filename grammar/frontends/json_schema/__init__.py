@@ -16,6 +16,7 @@ from .builder import Builder
 from .document import Document
 from .normal import Normaliser
 from .productive import prune
+from .shape import Atom
 from .source import parse
 
 
@@ -24,7 +25,7 @@ def build(spec: JsonSchema, limits: Limits) -> Grammar:
     try:
         document = Document(parse(spec.text, limits))
         builder = Builder(Normaliser(document, limits))
-        start = builder.rule_name(((document.root, True),))
+        start = builder.rule_name((Atom(document.root, True),))
         builder.run()
     except RecursionError:
         raise GrammarError(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ....errors import GrammarError
 from ...expr import EMPTY, NEVER, Expr, alt, lit, opt, repeat, seq
 from .membership import item_conj
-from .shape import BOOLEAN, NULL, Conj, Contains, Shape, meet
+from .shape import BOOLEAN, NULL, Atom, Conj, Contains, Shape, meet
 from .source import Json, value_key, value_text
 
 if TYPE_CHECKING:
@@ -152,9 +152,9 @@ class ArrayWriter:
 
     def _outside(self, what: Conj) -> Conj:
         if len(what) == 1:
-            return ((what[0][0], not what[0][1]),)
+            return (Atom(what[0].node, not what[0].positive),)
         if not what:
-            return ((self._builder.normaliser.document.never, True),)
+            return (Atom(self._builder.normaliser.document.never, True),)
         raise GrammarError("contains of a combined schema cannot be excluded", keyword="contains")
 
     # ------------------------------------------------------------------------------------------ distinct items

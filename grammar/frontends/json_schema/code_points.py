@@ -80,7 +80,8 @@ class _Recogniser:
             case Alt(items):
                 return frozenset[int]().union(*(self.ends(item, start) for item in items))
             case And(items):
-                return frozenset.intersection(*(self.ends(item, start) for item in items))
+                first, *others = (self.ends(item, start) for item in items)
+                return first.intersection(*others)
             case Minus(keep, drop):
                 return self.ends(keep, start) - self.ends(drop, start)
             case Repeat(item, lo, hi):

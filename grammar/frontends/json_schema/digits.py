@@ -10,6 +10,10 @@ from ...expr import EMPTY, NEVER, Expr, alt, byte_set, lit, opt, repeat, seq
 
 DIGIT = byte_set(b"0123456789")
 NONZERO = byte_set(b"123456789")
+MAX_INTEGER_DIGITS = 40
+MAX_FRACTION_DIGITS = 40
+SIGN = opt(lit("-"))
+ANY_WHOLE = alt(lit("0"), seq(NONZERO, repeat(DIGIT, 0, MAX_INTEGER_DIGITS - 1)))
 
 
 def digit_range(low: int, high: int) -> Expr:
@@ -20,7 +24,10 @@ def digit_range(low: int, high: int) -> Expr:
 def whole_numbers(low: int, high: int | None, max_digits: int) -> Expr:
     """Whole numbers from `low` >= 0 to `high` (None: all of at most `max_digits` digits), in canonical spelling."""
     top = 10**max_digits - 1
-    high = top if high is None else min(high, top)
+    return _bounded(low, top if high is None else min(high, top))
+
+
+def _bounded(low: int, high: int) -> Expr:
     if low > high:
         return NEVER
     parts: list[Expr] = []

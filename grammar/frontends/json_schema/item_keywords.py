@@ -88,12 +88,12 @@ def _wrong_items(rule: ItemRule) -> Iterator[Option]:
 
 
 def _some_later_item(num_prefix: int, atom: Atom) -> Option:
-    if isinstance(atom[0].schema, bool):  # no item is allowed there: any one is wrong
+    if isinstance(atom.node.schema, bool):  # no item is allowed there: any one is wrong
         return [s.kinds(s.ARRAY), s.item_count(num_prefix + 1, None)]
     if num_prefix:
         raise GrammarError(
             "the complement of a schema for the items beyond a prefix is not supported",
-            place=atom[0].pointer,
+            place=atom.node.pointer,
             keyword="items",
         )
     return [s.kinds(s.ARRAY), s.contains(Contains((opposite(atom),), 1, None))]

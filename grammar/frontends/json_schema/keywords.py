@@ -15,9 +15,12 @@ from ....errors import GrammarError
 from .source import Json, child_pointer
 
 ANNOTATIONS = frozenset(
-    "title description default examples example $schema $id id $comment deprecated readOnly writeOnly $defs definitions $anchor "
-    "$dynamicAnchor $vocabulary contentEncoding contentMediaType contentSchema nullable discriminator xml externalDocs".split()
-)
+    {
+        "title", "description", "default", "examples", "example", "$schema", "$id", "id", "$comment", "deprecated", "readOnly",
+        "writeOnly", "$defs", "definitions", "$anchor", "$dynamicAnchor", "$vocabulary", "contentEncoding", "contentMediaType",
+        "contentSchema", "nullable", "discriminator", "xml", "externalDocs",
+    }
+)  # fmt: skip
 """Known keywords that allow or forbid nothing (`nullable` could only widen a schema: ignoring it keeps every output valid)."""
 
 REFUSED = {
@@ -48,11 +51,8 @@ def is_schema(value: Json) -> bool:
 
 
 def _is_schema_list(value: Json) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(is_schema(v) for v in cast("list[Json]", value))
-    )
+    listed = cast("list[Json]", value) if isinstance(value, list) else []
+    return len(listed) > 0 and all(map(is_schema, listed))
 
 
 def _is_schema_map(value: Json) -> bool:
@@ -153,7 +153,6 @@ def check(schema: dict[str, Json], pointer: str) -> None:
     for name, value in schema.items():
         shape = ENFORCED.get(name)
         if shape is not None:
-            # draft 3 and draft 4 drafts wrote `required: true` inside a property: no draft since means anything by it
             if not shape[0](value):
                 raise GrammarError(
                     f"{name} must be {shape[1]}, not {_brief(value)}",

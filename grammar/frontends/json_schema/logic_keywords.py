@@ -19,7 +19,7 @@ from .source import Json
 def demands(reading: Reading, node: Node, schema: Schema, *, loose: bool) -> Iterator[Demand]:
     """The requirements of these keywords. `loose` takes oneOf as anyOf: enough to find contradictions, and never a circle."""
     if "$ref" in schema:
-        yield "$ref", [[(reading.document.resolve(node, schema["$ref"]), True)]]
+        yield "$ref", [[Atom(reading.document.resolve(node, schema["$ref"]), True)]]
     if "allOf" in schema:
         yield "allOf", [list[Part](_branches(reading, node, schema, "allOf"))]
     if "anyOf" in schema:
@@ -41,15 +41,16 @@ def demands(reading: Reading, node: Node, schema: Schema, *, loose: bool) -> Ite
 def complements(reading: Reading, node: Node, schema: Schema) -> Iterator[Option]:
     """Ways to fail one of these keywords."""
     if "$ref" in schema:
-        yield [(reading.document.resolve(node, schema["$ref"]), False)]
+        yield [Atom(reading.document.resolve(node, schema["$ref"]), False)]
     for branch in _branches(reading, node, schema, "allOf"):
         yield [opposite(branch)]
     if "anyOf" in schema:
-        yield [opposite(branch) for branch in _branches(reading, node, schema, "anyOf")]
+        yield list[Part](opposite(branch) for branch in _branches(reading, node, schema, "anyOf"))
     if "oneOf" in schema:
         branches = _branches(reading, node, schema, "oneOf")
-        yield [opposite(branch) for branch in branches]
-        yield from ([a, b] for a, b in combinations(branches, 2))
+        yield list[Part](opposite(branch) for branch in branches)
+        for pair in combinations(branches, 2):
+            yield list[Part](pair)
     if "not" in schema:
         yield [reading.below(node, "not")]
     if "if" in schema:

@@ -13,6 +13,7 @@ from typing import Protocol, cast
 from ...expr import Expr
 from . import shape as s
 from .code_points import accepts
+from .document import Node
 from .shape import Conj, PropertyRule, Shape, meet
 from .source import Json, value_key
 
@@ -161,4 +162,4 @@ def item_conj(shape: Shape, index: int) -> Conj:
     )
 
 
-_IMPOSSIBLE: Conj = ((s.Node(False, "#", ""), True),)
+_IMPOSSIBLE: Conj = (s.Atom(Node(False, "#", ""), True),)

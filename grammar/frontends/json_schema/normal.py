@@ -75,7 +75,7 @@ class Normaliser:
         return known
 
     def _read(self, atom: Atom, loose: bool) -> list[_Placed]:
-        node, reading = atom[0], self.reading
+        node, reading = atom.node, self.reading
         schema = reading.keywords(node)
         found: list[_Placed] = [(0, r) for r in plain_keywords.demands(reading, node, schema)]
         found.extend((0, r) for r in item_keywords.demands(reading, node, schema))
@@ -87,7 +87,7 @@ class Normaliser:
         return found
 
     def _complement(self, atom: Atom) -> Requirement:
-        node, reading = atom[0], self.reading
+        node, reading = atom.node, self.reading
         schema: Schema = reading.keywords(node)
         return list(
             chain(
@@ -162,7 +162,7 @@ class _State:
         """Apply the facts of an option; the schemas it names are put down as pending."""
         self.shape.place = place
         for index, part in enumerate(option):
-            if isinstance(part, tuple):
+            if isinstance(part, Atom):
                 self.pending.append(_Origin(part, (*place, index), origin))
             else:
                 part(self.shape)
@@ -182,7 +182,7 @@ class _Search:
         for shape in self._branch(_State(Shape(), start, {}, [])):
             shape.settle_order()
             if conj:
-                shape.pointer = conj[0][0].pointer
+                shape.pointer = conj[0].node.pointer
             yield shape
 
     def _branch(self, state: _State) -> Iterator[Shape]:
@@ -198,7 +198,7 @@ class _Search:
             if self._num_branches > _MAX_BRANCHES:
                 raise GrammarError(
                     f"anyOf, oneOf, not and if leave more than {_MAX_BRANCHES} ways to satisfy this schema",
-                    place=origin.atom[0].pointer,
+                    place=origin.atom.node.pointer,
                 )
             narrowed = state.branch(first)
             narrowed.take(option, origin, place)
@@ -232,7 +232,7 @@ def _refuse_circle(origin: _Origin) -> None:
         if above.atom == origin.atom:
             raise GrammarError(
                 "the schema refers to itself without entering a value: it means nothing",
-                place=origin.atom[0].pointer,
+                place=origin.atom.node.pointer,
                 keyword="$ref",
             )
         above = above.above

@@ -11,32 +11,37 @@ A set of numbers is a disjunction of `NumberSet`s elsewhere; one set is a conjun
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor, gcd, lcm
+from math import ceil, floor, lcm
 
-from ....errors import GrammarError
 from ...expr import EMPTY, NEVER, Expr, alt, byte_set, conj, lit, minus, opt, repeat, seq
-from .digits import DIGIT, NONZERO, digits_above, digits_below, whole_numbers
+from .digits import (
+    ANY_WHOLE,
+    DIGIT,
+    MAX_FRACTION_DIGITS,
+    MAX_INTEGER_DIGITS,
+    NONZERO,
+    SIGN,
+    digits_above,
+    digits_below,
+    whole_numbers,
+)
+from .multiples import decimal_multiples, whole_multiples
 
-MAX_INTEGER_DIGITS = 40
-MAX_FRACTION_DIGITS = 40
 _MAX_EXPONENT = 199
 _MAX_LISTED = 1000  # whole numbers are listed one by one up to here when no digit rule says which are multiples
-_MAX_TAIL_DIGITS = 4  # divisors of 10**this are a rule on the last digits
 
-_SIGN = opt(lit("-"))
 _EXPONENT_DIGITS = alt(repeat(DIGIT, 1, 2), seq(lit("1"), DIGIT, DIGIT))
 _EXPONENT = seq(byte_set(b"eE"), opt(byte_set(b"+-")), _EXPONENT_DIGITS)
-ANY_INTEGER = alt(lit("0"), seq(_SIGN, NONZERO, repeat(DIGIT, 0, MAX_INTEGER_DIGITS - 1)))
-_ANY_WHOLE = alt(lit("0"), seq(NONZERO, repeat(DIGIT, 0, MAX_INTEGER_DIGITS - 1)))
+ANY_INTEGER = alt(lit("0"), seq(SIGN, NONZERO, repeat(DIGIT, 0, MAX_INTEGER_DIGITS - 1)))
 _ANY_FRACTION = seq(lit("."), repeat(DIGIT, 1, MAX_FRACTION_DIGITS))
-ANY_NUMBER = seq(_SIGN, _ANY_WHOLE, opt(_ANY_FRACTION), opt(_EXPONENT))
-_PLAIN_DECIMAL = seq(_SIGN, _ANY_WHOLE, opt(_ANY_FRACTION))
+ANY_NUMBER = seq(SIGN, ANY_WHOLE, opt(_ANY_FRACTION), opt(_EXPONENT))
+_PLAIN_DECIMAL = seq(SIGN, ANY_WHOLE, opt(_ANY_FRACTION))
 _NOT_WHOLE = seq(
-    _SIGN,
-    _ANY_WHOLE,
+    SIGN,
+    ANY_WHOLE,
     lit("."),
     repeat(lit("0"), 0, MAX_FRACTION_DIGITS - 1),
     NONZERO,
@@ -59,26 +64,26 @@ class NumberSet:
     def above(self, bound: Decimal, is_open: bool) -> NumberSet:
         """With the lower bound `bound` too."""
         if self.low is None or bound > self.low or (bound == self.low and is_open):
-            return _replace(self, low=bound, low_open=is_open)
+            return replace(self, low=bound, low_open=is_open)
         return self
 
     def below(self, bound: Decimal, is_open: bool) -> NumberSet:
         """With the upper bound `bound` too."""
         if self.high is None or bound < self.high or (bound == self.high and is_open):
-            return _replace(self, high=bound, high_open=is_open)
+            return replace(self, high=bound, high_open=is_open)
         return self
 
     def divided(self, step: Fraction) -> NumberSet:
         """Multiples of `step` only."""
-        return self if step in self.multiples else _replace(self, multiples=(*self.multiples, step))
+        return self if step in self.multiples else replace(self, multiples=(*self.multiples, step))
 
     def undivided(self, step: Fraction) -> NumberSet:
         """Only what is not a multiple of `step`."""
-        return _replace(self, not_multiples=(*self.not_multiples, step))
+        return replace(self, not_multiples=(*self.not_multiples, step))
 
     def without(self, value: Decimal) -> NumberSet:
         """All but `value`."""
-        return _replace(self, excluded=(*self.excluded, value))
+        return replace(self, excluded=(*self.excluded, value))
 
     def holds(self, value: Decimal) -> bool:
         """Is `value` in the set?"""
@@ -110,11 +115,6 @@ class NumberSet:
         return low, high
 
 
-def _replace(numbers: NumberSet, **changes: object) -> NumberSet:
-    fields = {name: getattr(numbers, name) for name in NumberSet.__dataclass_fields__}
-    return NumberSet(**(fields | changes))
-
-
 # ---------------------------------------------------------------------------------------------- whole numbers
 
 
@@ -135,9 +135,9 @@ def integer_text(numbers: NumberSet) -> Expr:
             return listed
         language = _signed_range(low, high)
         if step > 1:
-            language = conj(language, _multiples_text(step))
+            language = conj(language, whole_multiples(step))
         for drop in drop_steps:
-            language = minus(language, _multiples_text(drop))
+            language = minus(language, whole_multiples(drop))
     points = [int(v) for v in numbers.excluded if v == int(v)]
     return minus(language, alt(*(lit(str(p)) for p in points))) if points else language
 
@@ -173,24 +173,6 @@ def _signed_range(low: int | None, high: int | None) -> Expr:
     return alt(*parts)
 
 
-def _multiples_text(step: int) -> Expr:
-    """Whole numbers divisible by `step`, which must divide a small power of ten: a rule on the last digits."""
-    num_digits = next((n for n in range(_MAX_TAIL_DIGITS + 1) if 10**n % step == 0), None)
-    if num_digits is None:
-        raise GrammarError(
-            f"multipleOf {step} without narrow bounds is not supported (divisors of {10**_MAX_TAIL_DIGITS} are)",
-            keyword="multipleOf",
-        )
-    tails = (
-        alt(*(lit(f"{n:0{num_digits}d}") for n in range(0, 10**num_digits, step)))
-        if num_digits
-        else EMPTY
-    )
-    short = alt(*(lit(str(n)) for n in range(0, 10**num_digits, step)))
-    long = seq(NONZERO, repeat(DIGIT, 0, MAX_INTEGER_DIGITS - 1), tails)
-    return seq(_SIGN, alt(short, long))
-
-
 # ---------------------------------------------------------------------------------------------- decimals
 
 
@@ -214,70 +196,10 @@ def fraction_text(numbers: NumberSet) -> Expr:
 
 def _with_multiples(language: Expr, numbers: NumberSet) -> Expr:
     for step in numbers.multiples:
-        language = conj(language, _decimal_multiples(step))
+        language = conj(language, decimal_multiples(step))
     for step in numbers.not_multiples:
-        language = minus(language, _decimal_multiples(step))
+        language = minus(language, decimal_multiples(step))
     return language
-
-
-def _decimal_multiples(step: Fraction) -> Expr:
-    """Plain decimals that are multiples of p/10**q: the digits up to place q make a multiple of p, only zeros follow."""
-    num_places = 0
-    while (step * 10**num_places).denominator != 1:
-        num_places += 1
-        if num_places > MAX_FRACTION_DIGITS:
-            raise GrammarError(
-                f"multipleOf {float(step)} has too many decimal places", keyword="multipleOf"
-            )
-    p = (step * 10**num_places).numerator
-    num_tail = next((n for n in range(_MAX_TAIL_DIGITS + 1) if 10**n % p == 0), None)
-    if num_tail is None:
-        raise GrammarError(
-            f"multipleOf {float(step)} of a number that need not be whole is not supported",
-            keyword="multipleOf",
-        )
-    zeros = opt(seq(lit("."), repeat(lit("0"), 1, MAX_FRACTION_DIGITS)))
-    if num_tail == 0 and num_places == 0:
-        return seq(_SIGN, _ANY_WHOLE, zeros)
-    # a text with fewer digits than num_places after the point stands for itself padded with zeros
-    parts = [_multiples_with_places(p, num_places, num_tail, n) for n in range(num_places + 1)]
-    return seq(_SIGN, alt(*parts))
-
-
-def _multiples_with_places(p: int, num_places: int, num_tail: int, shown: int) -> Expr:
-    """Texts with `shown` <= num_places digits after the point (or more, all zeros, when shown == num_places)."""
-    scale = 10 ** (num_places - shown)
-    part = p // gcd(p, scale)  # the digits shown must be a multiple of this
-    width = next(n for n in range(num_tail + 1) if 10**n % part == 0)
-    body = _split_point(part, width, shown)
-    if shown < num_places:
-        return body
-    more = repeat(lit("0"), 0, MAX_FRACTION_DIGITS - num_places)
-    return seq(
-        body, opt(seq(lit("."), repeat(lit("0"), 1, MAX_FRACTION_DIGITS))) if shown == 0 else more
-    )
-
-
-def _split_point(part: int, width: int, shown: int) -> Expr:
-    """A whole part and `shown` fraction digits that together are a multiple of `part`, which divides 10**width."""
-    point = lit(".") if shown else EMPTY
-    if width <= shown:
-        tails = [f"{n:0{width}d}" if width else "" for n in range(0, 10**width, part)]
-        return seq(
-            _ANY_WHOLE,
-            point,
-            repeat(DIGIT, shown - width, shown - width),
-            alt(*(lit(t) for t in tails)),
-        )
-    texts: list[Expr] = []
-    for n in range(0, 10**width, part):
-        digits = f"{n:0{width}d}"
-        whole, fraction = digits[: width - shown], digits[width - shown :]
-        texts.append(seq(lit(str(int(whole))), point, lit(fraction)))
-        texts.append(
-            seq(NONZERO, repeat(DIGIT, 0, MAX_INTEGER_DIGITS - 1), lit(whole), point, lit(fraction))
-        )
-    return alt(*texts)
 
 
 def _without_points(language: Expr, numbers: NumberSet) -> Expr:
@@ -290,7 +212,7 @@ def _plain_spellings(value: Decimal) -> Expr:
     whole, fraction = _digits_of(value.copy_abs())
     zeros = repeat(lit("0"), 0, MAX_FRACTION_DIGITS)
     tail = seq(lit("." + fraction), zeros) if fraction else opt(seq(lit("."), zeros))
-    sign = _SIGN if value == 0 else lit("-") if value < 0 else EMPTY
+    sign = SIGN if value == 0 else lit("-") if value < 0 else EMPTY
     return seq(sign, lit(str(whole)), tail)
 
 

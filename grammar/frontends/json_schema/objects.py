@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ....errors import GrammarError
 from ...expr import EMPTY, NEVER, Expr, alt, lit, opt, repeat, seq, star
 from .keys import Witness, additional_members
-from .shape import Conj, PropertyRule, Shape
+from .shape import PropertyRule, Shape
 from .source import string_text
 
 if TYPE_CHECKING:

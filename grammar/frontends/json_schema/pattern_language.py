@@ -28,7 +28,6 @@ from ...expr import (
     plus,
     repeat,
     seq,
-    star,
 )
 from .code_points import ANY_CHAR, ANY_TEXT
 from .pattern import WORD, Ahead, Cat, CharSet, Edge, Or, Pattern, Ranges, Times, parse
@@ -167,12 +166,13 @@ class _Builder:
 
     def _split(self, parts: tuple[Pattern, ...], index: int, rest: Expr, left: Left) -> Expr:
         """Before a word boundary, the last character is taken as a word character or as another one."""
-        branches: list[Expr] = []
-        for last in _last_char_variants(parts[index]):
-            branches.append(
-                self.then(Cat((*parts[:index], *last, *parts[index + 1 :])), rest, left)
+        variants = _last_char_variants(parts[index])
+        if not variants:
+            raise self._refuse(
+                "a word boundary after something that may end in either kind of character"
             )
-        return alt(*branches)
+        before, after = parts[:index], parts[index + 1 :]
+        return alt(*(self.then(Cat((*before, *last, *after)), rest, left) for last in variants))
 
     def _times(self, inner: Pattern, lo: int, hi: int | None, rest: Expr, left: Left) -> Expr:
         if hi is None or hi > _MAX_UNROLLED or _after(inner, left) is not left:
@@ -249,6 +249,3 @@ def _either(known: list[Left]) -> Left:
     if all(k is first for k in known):
         return first
     return Left.UNKNOWN if Left.START in known or Left.UNKNOWN in known else Left.SOME
-
-
-__all__ = ["fixed_language", "search_language", "star"]

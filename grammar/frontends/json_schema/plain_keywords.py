@@ -104,7 +104,7 @@ def _none_of(reading: Reading, node: Node, values: list[Json]) -> Option:
     option: Option = [s.none_of(simple)] if simple else []
     for value in values:
         if isinstance(value, (list, dict)):
-            option.append((_structure(reading, node, value), False))
+            option.append(Atom(_structure(reading, node, value), False))
     return option
 
 

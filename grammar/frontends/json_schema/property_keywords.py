@@ -62,7 +62,7 @@ def complements(reading: Reading, node: Node, schema: Schema) -> Iterator[Option
     if high is not None:
         yield [s.kinds(s.OBJECT), s.property_count(high + 1, None)]
     for _, name, part in _dependencies(reading, node, schema):
-        if isinstance(part, tuple):
+        if isinstance(part, Atom):
             yield [s.kinds(s.OBJECT), s.require([name]), opposite(part)]
     for _, name, needed in _needed_names(schema):
         for other in needed:

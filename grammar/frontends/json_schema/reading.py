@@ -29,12 +29,12 @@ Schema = dict[str, Json]
 
 def opposite(atom: Atom) -> Atom:
     """The complement of an atom."""
-    return (atom[0], not atom[1])
+    return Atom(atom.node, not atom.positive)
 
 
 def complement_of(atom: Atom) -> Conj:
     """The complement of an atom as a conjunction: empty where the atom allows nothing, since then any value will do."""
-    return () if atom[0].schema is (not atom[1]) else (opposite(atom),)
+    return () if atom.node.schema is (not atom.positive) else (opposite(atom),)
 
 
 class Reading:
@@ -46,7 +46,7 @@ class Reading:
         self.document = document
         self.limits = limits
         self.overlap = overlap
-        self.never: Atom = (document.never, True)
+        self.never = Atom(document.never, True)
         self.property_rules: dict[Node, PropertyRule | None] = {}
         self._patterns: dict[str, Expr] = {}
 
@@ -59,12 +59,12 @@ class Reading:
 
     def below(self, node: Node, *tokens: str | int) -> Atom:
         """The subschema under `tokens`."""
-        return (self.target(self.document.child(node, *tokens)), True)
+        return Atom(self.target(self.document.child(node, *tokens)), True)
 
     def demand(self, node: Node, *tokens: str | int) -> Conj:
         """The subschema under `tokens` as a conjunction, empty when it allows everything."""
         below = self.target(self.document.child(node, *tokens))
-        return () if below.schema is True or below.schema == {} else ((below, True),)
+        return () if below.schema is True or below.schema == {} else (Atom(below, True),)
 
     def target(self, node: Node) -> Node:
         """Where a schema that is nothing but a $ref leads: all references to one schema share what is made of it."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import NamedTuple
 
 from ...expr import Expr
 from .document import Node
@@ -22,8 +23,13 @@ NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT = (1 << i for i in range
 NUMBER = INTEGER | FRACTION
 ALL_KINDS = (1 << 7) - 1
 
-Atom = tuple[Node, bool]
-"""A schema, or with False its complement."""
+
+class Atom(NamedTuple):
+    """A schema, or its complement."""
+
+    node: Node
+    positive: bool
+
 
 Conj = tuple[Atom, ...]
 """Everything a value must satisfy; the order is that of appearance and decides the order of properties."""

@@ -38,7 +38,6 @@ from ...expr import (
     star,
 )
 
-
 _SHORT = {
     0x08: "\\b",
     0x09: "\\t",
