@@ -7,9 +7,12 @@ some token can spell), nor of processes or deadlines. A front end is one file of
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 from collections import OrderedDict
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Protocol, cast
 
 import msgspec
@@ -40,7 +43,8 @@ def compile_spec(spec: Spec, alphabet: bytes, limits: Limits | None = None) -> G
     Raises GrammarError with place and keyword if the spec is refused, unsatisfiable, or beyond a limit.
     """
     limits = limits or Limits()
-    return compile_grammar(_front_end(spec).build(spec, limits), alphabet, limits)
+    with _paused_collector():
+        return compile_grammar(_front_end(spec).build(spec, limits), alphabet, limits)
 
 
 def compile_grammar(
@@ -72,6 +76,18 @@ def compile_grammar(
             keyword="program_bytes",
         )
     return program
+
+
+@contextmanager
+def _paused_collector() -> Generator[None]:
+    """No cyclic garbage collection: a compile makes many small objects and no cycles, and collecting took a third of its time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _outermost(graph: Graph, start: int) -> int:

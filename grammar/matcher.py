@@ -114,6 +114,8 @@ class Matcher:
     def advance(self, token_id: int) -> bool:
         """Take one token. False if it is not allowed: `error` says why, and the match stands where it was."""
         vocabulary = self._masks.vocabulary
+        if self.error is not None:
+            return False
         if token_id in vocabulary.eos_token_ids:
             if not self.is_accepting:
                 return self._fail(f"token {token_id} ends the output, which is not complete")
@@ -137,7 +139,7 @@ class Matcher:
             return self._fail("the output has ended")
         state = self._store.step_bytes(self._point.state, data)
         if state is None:
-            return self._fail(f"the grammar does not allow {data!r} here")
+            return self._fail(self._reason(data))
         num_open = _open_bytes(self._point.num_open_bytes, data)
         self._point = _Point(state, num_open, False, self._point, self._point.num_tokens + 1)
         return True
@@ -145,6 +147,17 @@ class Matcher:
     def _fail(self, reason: str) -> bool:
         self.error = self.error or reason
         return False
+
+    def _reason(self, data: bytes) -> str:
+        """Which byte of `data` was the first that could not be taken, and after what."""
+        state = self._point.state
+        for index, byte in enumerate(data):
+            after = self._store.step(state, self._store.class_of_byte[byte])
+            if after is None:
+                taken = f" after {data[max(index - 40, 0) : index]!r}" if index else ""
+                return f"the grammar does not allow {data[index : index + 1]!r} here{taken}"
+            state = after
+        return "the grammar does not allow this text"
 
     def rollback(self, num_tokens: int) -> None:
         """Undo the last `num_tokens` steps (all, if there were fewer); a failure is forgotten."""

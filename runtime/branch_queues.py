@@ -59,17 +59,22 @@ def change_branch(
                 branch.append(operation.segments)
             else:
                 branch.settle()  # once, instead of in every child
-    except RadixError as error:
-        queue.broken = m.WireError.of(error)
-    except Exception as error:  # a defect breaks this branch, not the service
-        log.exception("changing a branch failed")
-        queue.broken = m.WireError.of(ServiceError(f"internal error in the gateway: {error!r}"))
+    except Exception as error:  # noqa: BLE001 - a mistake or a defect breaks this branch, not the service
+        queue.broken = as_wire_error(error)
     if isinstance(operation, m.Append):
         return []
     for child in operation.children:
         child.branch = branch.copy()
         child.broken = queue.broken
     return operation.children
+
+
+def as_wire_error(error: Exception) -> m.WireError:
+    """`error` as the answer of whom it concerns; a defect is logged and named as one."""
+    if not isinstance(error, RadixError):
+        log.error("an operation failed", exc_info=error)
+        error = ServiceError(f"internal error in the gateway: {error!r}")
+    return m.WireError.of(error)
 
 
 def no_branch(name: str) -> ProgramError:

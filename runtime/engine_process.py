@@ -127,14 +127,18 @@ def build_engine(
     config: EngineConfig, epoch: int
 ) -> tuple[Engine, m.EngineReady, Callable[[], object]]:
     """The engine of a real model, the message that announces it, and what is better done before the first grammar comes."""
-    from .engine import Engine
     from .model_files import resolve_model
+
+    files = resolve_model(
+        config.model, Path(config.cache_dir)
+    )  # before torch takes its seconds to load
+
+    from .engine import Engine
     from .model_runner import ModelRunner
     from .scheduler_limits import SchedulerLimits
     from .tokenizer import load_tokenizer
     from .vocab_facts import VocabFacts
 
-    files = resolve_model(config.model, Path(config.cache_dir))
     tokenizer = load_tokenizer(files)
     runner = ModelRunner(
         files,

@@ -12,10 +12,10 @@ runs in a test without either (`gateway_process` holds the sockets). Must not kn
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..errors import (
@@ -23,12 +23,10 @@ from ..errors import (
     EngineDied,
     Overloaded,
     ProgramError,
-    RadixError,
-    ServiceError,
 )
 from ..grammar.spec import spec_key
 from . import messages as m
-from .branch_queues import apply_branch_message, change_branch, no_branch
+from .branch_queues import apply_branch_message, as_wire_error, change_branch, no_branch
 from .branches import Branch, TokenizerLike
 from .compiled_programs import CompiledPrograms, alphabet_of
 from .config import EngineConfig
@@ -43,8 +41,6 @@ from .gateway_answers import (
 )
 from .sessions import BranchQueue, Session, Work
 from .text_memory import TextMemory
-
-log = logging.getLogger(__name__)
 
 
 class Gateway:
@@ -95,12 +91,10 @@ class Gateway:
             self._send_client(client, answer)
 
     def _answer_error(self, session: Session, message: m.ClientMessage, error: Exception) -> None:
-        if not isinstance(error, RadixError):
-            log.error("a message of type %s failed", type(message).__name__, exc_info=error)
-            error = ServiceError(f"internal error in the gateway: {error!r}")
         name = getattr(message, "request", None)
+        answer = as_wire_error(error)
         if isinstance(name, str) and not isinstance(message, m.Abort):
-            self._send_client(session.client, m.Failed(name, m.WireError.of(error)))
+            self._send_client(session.client, m.Failed(name, answer))
 
     def _session(self, client: bytes) -> Session:
         session = self.sessions.get(client)
@@ -178,13 +172,8 @@ class Gateway:
         """Run one step of `work`; whatever it raises is the answer of this request alone."""
         try:
             action(*arguments)
-        except RadixError as error:
-            self._fail(work, m.WireError.of(error))
-        except Exception as error:
-            log.exception("a request failed")
-            self._fail(
-                work, m.WireError.of(ServiceError(f"internal error in the gateway: {error!r}"))
-            )
+        except Exception as error:  # noqa: BLE001 - a user's mistake or a defect
+            self._fail(work, as_wire_error(error))
 
     def _start(self, queue: BranchQueue, work: Work) -> None:
         if work.is_answered:  # aborted while it waited here
@@ -202,9 +191,7 @@ class Gateway:
             return
         message.sampling.check()
         work.program = spec_key(message.constraint)
-        self.programs.request(
-            work.program, message.constraint, lambda error: self._on_grammar(work, error)
-        )
+        self.programs.request(work.program, message.constraint, partial(self._on_grammar, work))
 
     def _on_grammar(self, work: Work, error: m.WireError | None) -> None:
         if error is not None:
@@ -390,19 +377,18 @@ class Gateway:
     def _reload(self, key: str) -> None:
         """The engine dropped a grammar that a request needs: give it again, compiled anew if it left the store too."""
         users = [work for work in dict.fromkeys(self._parts.values()) if work.program == key]
-        if self.engine.load(key) or not users:
+        if self.engine.load(key):
             return
+        for work in users:
+            message = work.message
+            if isinstance(message, m.Generate) and message.constraint is not None:
+                self.programs.request(key, message.constraint, partial(self._on_reload, work))
 
-        def when_ready(error: m.WireError | None) -> None:
-            if error is None:
-                self.engine.load(key)
-            else:
-                for work in users:
-                    self._fail(work, error)
-
-        message = users[0].message
-        if isinstance(message, m.Generate) and message.constraint is not None:
-            self.programs.request(key, message.constraint, when_ready)
+    def _on_reload(self, work: Work, error: m.WireError | None) -> None:
+        if error is not None:
+            self._fail(work, error)
+        else:
+            self.engine.load(work.program)
 
 
 def _aborted(work: Work) -> m.WireError:

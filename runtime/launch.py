@@ -17,7 +17,6 @@ import atexit
 import concurrent.futures
 import logging
 import os
-import shutil
 import sys
 import threading
 import time
@@ -32,7 +31,8 @@ from .client import Client
 from .config import EngineConfig, child_environment
 from .loops import new_event_loop
 from .roles import error_in
-from .transport import Addresses, Transport, make_socket_folder
+from .socket_folder import SocketFolder, remove_abandoned
+from .transport import Addresses, Transport
 
 EXIT_STATUS = 70  # EX_SOFTWARE of sysexits.h: the parent leaves because its engine died
 log = logging.getLogger(__name__)
@@ -68,7 +68,9 @@ class Runtime:
         self._epoch = 0
         self._restarts_s: deque[float] = deque()
         self._is_ending = False
-        self._folder = make_socket_folder(config.socket_dir)
+        remove_abandoned(config.socket_dir)
+        self._socket_folder = SocketFolder(config.socket_dir)
+        self._folder = self._socket_folder.path
         self._loop = new_event_loop()
         self._transport = Transport(config.max_message_bytes)
         self.client = Client(self._loop, heartbeat_s=config.heartbeat_s)
@@ -106,7 +108,7 @@ class Runtime:
             except RuntimeError:  # closed by another thread meanwhile
                 pass
             self._thread.join()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._socket_folder.remove()
 
     # ------------------------------------------------------------------------------------------ loop thread
 

@@ -9,7 +9,7 @@ The steps of one row, in this order, each on the result of the one before:
     4  grammar mask          not allowed: -inf
     -  greedy rows           (temperature 0) end here: the best score, lowest id first
     5  temperature           (score - best) / t
-    6  top-k, typical-p, top-p, min-p                                   see sampling_filters.py
+    6  top-k, typical-p, top-p, min-p                                   see sampler_truncation.py
     7  noise                 the best of score + Gumbel noise           see sampling_noise.py
 
 A mask before truncation means that a constraint never leaves a row empty-handed, and that the relative probabilities of
@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from .plan import F32, I32, U32, Logprobs, SamplingBatch, ScoreRows, StepResult
-from .sampling_filters import TruncationArgs, is_truncated, truncate
+from .sampler_truncation import TruncationArgs, is_truncated, truncate
 from .sampling_noise import NoiseKeys, race, race_among
 
 _BLOCK_ROWS = (

@@ -15,9 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
-import shutil
-import tempfile
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,9 +22,6 @@ from pathlib import Path
 
 import zmq
 
-from ..errors import ConfigError
-
-MAX_UNIX_PATH_BYTES = 100  # the kernel takes 107; ZMQ adds nothing, a margin is left for long names
 MESSAGES_PER_WAKE = 256  # then other callbacks of the loop get their turn
 CLIENT_HIGH_WATER = (
     1000  # messages ZMQ holds for one slow client; beyond it the gateway's outbox coalesces
@@ -57,24 +51,6 @@ class Addresses:
     def inproc(name: str) -> Addresses:
         """Addresses inside one ZMQ context, for tests."""
         return Addresses(f"inproc://{name}-c", f"inproc://{name}-e", f"inproc://{name}-g")
-
-
-def make_socket_folder(parent: str = "") -> Path:
-    """A new private folder (mode 0700) for ipc sockets, in `parent` or the system's temporary folder."""
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="radixlm-", dir=parent or None))
-    except OSError as error:
-        raise ConfigError(
-            f"no socket folder can be made in {parent!r}: {error.strerror}", place="socket_dir"
-        ) from None
-    if len(os.fsencode(folder)) + 12 > MAX_UNIX_PATH_BYTES:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise ConfigError(
-            f"the socket folder's path {str(folder)!r} is too long for a Unix socket",
-            place="socket_dir",
-            hint="Set socket_dir to a shorter one, such as '/tmp'",
-        )
-    return folder
 
 
 class Transport:

@@ -93,7 +93,7 @@ ALLOWED_IMPORTERS = {
     "typer": ("cli.py",),
     "greenlet": ("lang/",),
     "tokenizers": ("runtime/tokenizer",),
-    "jinja2": ("runtime/chat_template.py",),
+    "jinja2": ("runtime/chat_template.py", "runtime/template_"),
     "gguf": ("runtime/gguf_file.py", "runtime/models/", "runtime/tokenizer_gguf.py"),
     "safetensors": ("runtime/models/",),
     "transformers": ("runtime/models/",),

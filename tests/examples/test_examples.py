@@ -20,16 +20,16 @@ SCRIPTS: dict[str, dict[str, Any]] = {
         "person": '{"name":"Grace Hopper","birth_year":1906,"birth_place":"New York","occupations":["admiral"]}'
     },
     "demo": {
-        "note": ["It is warm.", "It lasts a week.", "It is slow."],
+        "note": [" clean", " excellent", " slow"],
         "mood": "mixed",
-        "report": '{"product":"headphones","stars":4,"broken_part":"ear pad","would_buy_again":true}',
+        "report": '{"hotel":"Bellevue","city":"Lyon","nights":2,"parking_euros":25,"wifi":"slow"}',
     },
 }
 SAYS = {
     "hello": ["Welcome, Ada!"],
     "fork_join": ["sleep     Sleep well.", "food      Eat greens.", "Start with a walk."],
     "extract_person": ["Grace Hopper, New York 1906: admiral"],
-    "demo": ["The review is mixed.", "ear pad", "% of", "prompt tokens came from the cache"],
+    "demo": ["The review is mixed.", "parking_euros=25", "prompt tokens came from the cache"],
 }
 
 
@@ -38,6 +38,7 @@ def load(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where pydantic looks up what annotations name
     spec.loader.exec_module(module)
     return module
 
@@ -53,7 +54,7 @@ def test_every_example_has_a_script() -> None:
 @pytest.mark.parametrize("name", names())
 def test_an_example_is_short_and_says_how_to_run_it(name: str) -> None:
     text = (EXAMPLES / f"{name}.py").read_text()
-    assert text.count("\n") < 65
+    assert text.count("\n") <= 60
     assert f"python examples/{name}.py" in text or name == "demo"
 
 

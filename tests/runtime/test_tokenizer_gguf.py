@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,18 @@ def test_sentencepiece_ids_are_those_of_transformers(
     assert ours.decode(ours.encode(text, continued=True).ids) == text
 
 
+def test_sentencepiece_merges_are_recovered_in_the_order_of_transformers(
+    sentencepiece: tuple[Tokenizer, Any],
+) -> None:
+    _, theirs = sentencepiece
+    ours = read_gguf_tokenizer(sentencepiece_metadata()).backend
+    merges = [
+        json.loads(backend.to_str())["model"]["merges"]
+        for backend in (ours, theirs.backend_tokenizer)
+    ]
+    assert merges[0] == merges[1]
+
+
 def test_sentencepiece_merges_words_and_adds_a_space_only_before_a_prompt(
     sentencepiece: tuple[Tokenizer, Any],
 ) -> None:
@@ -184,12 +197,15 @@ def test_pieces_give_special_tokens_where_they_say_so_and_join_plain_neighbours(
     tokenizer = reading()
     pieces = [
         Piece("<|im_start|>", special=True),
-        Piece("the"),
-        Piece(" theory"),
+        Piece("t"),
+        Piece("heory"),
         Piece(""),
         Piece("<|im_end|>", special=True),
     ]
-    assert tokenizer.encode_pieces(pieces).ids == [1, *tokenizer.encode("the theory").ids, 2]
+    assert tokenizer.encode_pieces(pieces).ids == [1, *tokenizer.encode("theory").ids, 2]
+    assert (
+        tokenizer.encode("theory").ids != tokenizer.encode("t").ids + tokenizer.encode("heory").ids
+    )
     with pytest.raises(PromptError, match="<\\|no\\|>"):
         tokenizer.encode_pieces([Piece("<|no|>", special=True)])
 

@@ -1,15 +1,13 @@
-"""Sockets on a loop: nothing is lost, nothing blocks, a lost peer is an error, the folder is private."""
+"""Sockets on a loop: nothing is lost, nothing blocks, a lost peer is an error."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from radixlm.errors import ConfigError
 from radixlm.runtime.loops import new_event_loop
 from radixlm.runtime.transport import (
     MESSAGES_PER_WAKE,
@@ -18,7 +16,6 @@ from radixlm.runtime.transport import (
     LoopSocket,
     PeerGone,
     Transport,
-    make_socket_folder,
 )
 
 names = itertools.count()
@@ -108,16 +105,3 @@ def test_a_peer_that_does_not_read_makes_the_router_say_full_instead_of_waiting(
         assert sent < 100_000
     assert sent >= 1000
     router.close()
-
-
-def test_the_socket_folder_is_private_and_its_path_fits(tmp_path: Path) -> None:
-    folder = make_socket_folder()
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    folder.rmdir()
-    with pytest.raises(ConfigError, match="no socket folder"):
-        make_socket_folder(str(tmp_path / "missing"))
-    deep = tmp_path / ("x" * 90)
-    deep.mkdir()
-    with pytest.raises(ConfigError, match="too long"):
-        make_socket_folder(str(deep))
-    assert not list(deep.iterdir())

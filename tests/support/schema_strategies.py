@@ -46,7 +46,12 @@ plain_schemas = st.one_of(
     st.booleans(),
     _optional(type=st.one_of(_types, st.lists(_types, min_size=1, max_size=3, unique=True))),
     _optional(type=st.just("string"), minLength=_small, maxLength=_small),
-    _optional(type=st.just("string"), pattern=st.sampled_from(PATTERNS), maxLength=_small, minLength=_small),
+    _optional(
+        type=st.just("string"),
+        pattern=st.sampled_from(PATTERNS),
+        maxLength=_small,
+        minLength=_small,
+    ),
     _optional(type=st.sampled_from(["integer", "number"]), minimum=_bounds, maximum=_bounds),
     _optional(type=st.just("number"), exclusiveMinimum=_bounds, exclusiveMaximum=_bounds),
     _optional(multipleOf=st.sampled_from([1, 2, 5, 0.5, 0.25]), minimum=_bounds),
@@ -64,7 +69,12 @@ def schemas(depth: int = 2) -> st.SearchStrategy[Any]:
     names = st.lists(st.sampled_from(NAMES), max_size=2, unique=True)
     properties = st.dictionaries(st.sampled_from(NAMES), inner, max_size=3)
     arrays = _optional(
-        type=st.just("array"), items=inner, prefixItems=some, minItems=_small, maxItems=_small, contains=inner
+        type=st.just("array"),
+        items=inner,
+        prefixItems=some,
+        minItems=_small,
+        maxItems=_small,
+        contains=inner,
     )
     objects = _optional(
         type=st.just("object"),
@@ -91,7 +101,9 @@ def schemas(depth: int = 2) -> st.SearchStrategy[Any]:
 
 
 documents = st.builds(
-    lambda schema, definition: {**schema, "$defs": {"d": definition}} if isinstance(schema, dict) else schema,
+    lambda schema, definition: (
+        {**schema, "$defs": {"d": definition}} if isinstance(schema, dict) else schema
+    ),
     schemas(),
     schemas(1),
 )

@@ -23,6 +23,7 @@ CORPUS = [
     *SAMPLES.values(),
     "the theory then there thesis " * 5,
     "print(value) # comment\n    return value\n" * 3,
+    "<| |> <|a|> <b|>" * 9,
 ]
 
 

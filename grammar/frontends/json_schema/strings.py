@@ -2,10 +2,10 @@
 
 Owns the spellings of a character inside a JSON string and the mapping of a whole language. Knows nothing of schemas. The rules:
 
-    printable ASCII, U+007F     as itself; "/" also as "\\/"
+    printable ASCII             as itself; "/" also as "\\/"
     quotation mark, backslash   \\" and \\\\
     U+0000 .. U+001F            the short escape (\\b \\f \\n \\r \\t) where there is one, \\u00XX (hex digits in either case) always
-    U+0080 and above            as itself in UTF-8, or \\uXXXX, above U+FFFF as a pair of escapes; never half of a pair
+    U+007F and above            as itself in UTF-8, or \\uXXXX, above U+FFFF as a pair of escapes; never half of a pair
 
 Each text between quotation marks spells exactly one string, and spellings of different characters never begin alike in full: the
 mapping commutes with intersection and difference, so `pattern`, `not` and lengths hold of what the text means.
@@ -106,7 +106,7 @@ class _Tree(dict[str, "_Tree"]):
     """Texts by their first characters; the key "" marks the end of one."""
 
 
-_SIMPLE = frozenset(map(chr, range(0x20, 0x80))) - set(
+_SIMPLE = frozenset(map(chr, range(0x20, 0x7F))) - set(
     '"/\\'
 )  # characters with one spelling, themselves
 
@@ -170,6 +170,8 @@ def _ascii_spellings(ranges: tuple[tuple[int, int], ...]) -> list[Expr]:
     plain = [c for c in code_points if c >= 0x20 and c not in (0x22, 0x5C)]
     short = [ord(_SHORT[c][1]) for c in code_points if c in _SHORT]
     control = tuple((a, min(b, 0x1F)) for a, b in ranges if a <= 0x1F)
+    if code_points[-1] == 0x7F:
+        control = (*control, (0x7F, 0x7F))
     result: list[Expr] = []
     if plain:
         result.append(byte_set(plain))

@@ -1,0 +1,134 @@
+"""Number languages against arithmetic."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from fractions import Fraction
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from radixlm.grammar.expr import Expr, Grammar
+from radixlm.grammar.frontends.json_schema.numbers import (
+    NumberSet,
+    fraction_text,
+    integer_text,
+    number_text,
+)
+from slow_recogniser import slow_accepts
+
+_bounds = st.one_of(
+    st.none(),
+    st.integers(-1200, 1200).map(Decimal),
+    st.decimals(-30, 30, places=2),
+    st.decimals(-1, 1, places=3),
+    st.sampled_from(
+        [Decimal("1e3"), Decimal("-2.5e2"), Decimal("1e-3"), Decimal("9007199254740991")]
+    ),
+)
+_sets = st.builds(NumberSet, _bounds, _bounds, st.booleans(), st.booleans())
+_near = st.sampled_from(["", "0", "1", "5", "9", "00", "50", "99", "001"])
+
+
+def in_language(language: Expr, text: str) -> bool:
+    return slow_accepts(Grammar({"n": language}, "n"), text)
+
+
+def whole_texts(numbers: NumberSet) -> list[str]:
+    """Whole numbers around the bounds and around powers of ten."""
+    centres = {0, 10, -10, 99, 1000, -1000}
+    centres |= {int(b) for b in (numbers.low, numbers.high) if b is not None}
+    return [str(c + d) for c in centres for d in (-11, -10, -2, -1, 0, 1, 2, 9, 10, 11)]
+
+
+@settings(max_examples=120, deadline=None)
+@given(_sets)
+def test_whole_numbers_are_in_exactly_when_they_are_inside_the_bounds(numbers: NumberSet):
+    language = integer_text(numbers)
+    for text in whole_texts(numbers):
+        assert in_language(language, text) == numbers.holds(Decimal(text)), text
+
+
+@settings(max_examples=60, deadline=None)
+@given(_sets, _near, _near)
+def test_decimals_are_in_exactly_when_they_are_inside_the_bounds(
+    numbers: NumberSet, digits: str, more: str
+):
+    language = number_text(numbers)
+    for whole in whole_texts(numbers):
+        for text in (whole, f"{whole}.{digits}{more}", f"-0.{digits}{more}"):
+            if not text.endswith("."):
+                expected = numbers.holds(Decimal(text))
+                if text.startswith("-0") and Decimal(text) == 0:
+                    assert not in_language(language, text) or expected, text
+                else:
+                    assert in_language(language, text) == expected, text
+
+
+@settings(max_examples=150, deadline=None)
+@given(_sets, st.integers(1, 9), _near, st.integers(-5, 5), st.booleans())
+def test_scientific_spellings_are_in_exactly_when_they_are_inside_the_bounds(
+    numbers: NumberSet, first: int, digits: str, exponent: int, is_negative: bool
+):
+    language = number_text(numbers)
+    mantissa = f"{'-' if is_negative else ''}{first}" + (f".{digits}" if digits else "")
+    for mark in (f"e{exponent}", f"E{exponent:+03d}"):
+        text = mantissa + mark
+        assert in_language(language, text) == numbers.holds(Decimal(text)), text
+
+
+@given(st.sampled_from([1, 2, 4, 5, 10, 25, 100, 1000]), st.integers(-3000, 3000))
+def test_multiples_of_divisors_of_powers_of_ten(step: int, value: int):
+    language = integer_text(NumberSet().divided(Fraction(step)))
+    assert in_language(language, str(value)) == (value % step == 0)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["0.01", "0.5", "0.25", "0.1", "2", "2.5", "20", "0.004"]),
+    st.decimals(-300, 300, places=3),
+    st.integers(0, 3),
+)
+def test_decimal_multiples_in_every_plain_spelling(step: str, value: Decimal, num_zeros: int):
+    numbers = NumberSet().divided(Fraction(step))
+    for text in {
+        str(value),
+        str(value) + "0" * num_zeros,
+        str(int(value)),
+        str(value).rstrip("0").rstrip("."),
+    }:
+        if text.startswith("-0") and Decimal(text) == 0:
+            continue
+        assert in_language(number_text(numbers), text) == numbers.holds(Decimal(text)), text
+
+
+@given(st.decimals(-20, 20, places=2), st.sets(st.integers(-3, 3).map(Decimal), max_size=2))
+def test_excluded_values_and_whole_numbers_are_out_of_fractions(
+    value: Decimal, excluded: set[Decimal]
+):
+    numbers = NumberSet(excluded=tuple(excluded))
+    text = str(value)
+    assert in_language(fraction_text(numbers), text) == (value != int(value))
+    if not text.startswith("-0.00"):
+        assert in_language(number_text(numbers), text) == (value not in excluded)
+
+
+@given(st.integers(-10, 10), st.integers(1, 6))
+def test_numbers_that_are_no_multiples(value: int, step: int):
+    numbers = NumberSet(Decimal(-10), Decimal(10)).undivided(Fraction(step))
+    assert in_language(integer_text(numbers), str(value)) == (value % step != 0)
+
+
+def test_bounds_are_exact_beyond_the_precision_of_decimal_contexts():
+    bound = Decimal("0." + "1" * 35)
+    language = number_text(NumberSet(low=bound))
+    assert in_language(language, "0." + "1" * 35)
+    assert not in_language(language, "0." + "1" * 34)
+
+
+def test_numbers_have_bounded_length():
+    assert in_language(number_text(NumberSet()), "1" * 40)
+    assert not in_language(number_text(NumberSet()), "1" * 41)
+    assert not in_language(number_text(NumberSet()), "0." + "1" * 41)
+    assert not in_language(integer_text(NumberSet(low=Decimal(5))), "1" * 41)
+    assert json.loads("9" * 40 + "." + "9" * 40 + "e199") < float("inf")

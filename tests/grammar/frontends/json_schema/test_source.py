@@ -1,0 +1,111 @@
+"""Schema texts that cannot be used, and values written back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from radixlm.errors import GrammarError
+from radixlm.grammar.expr import Limits
+from radixlm.grammar.frontends.json_schema.source import parse, value_key, value_text
+from schema_checks import grammar_of, refused
+
+_json = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=4)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(_json)
+def test_values_are_written_compactly_and_read_back(value: Any):
+    try:
+        tree = parse(json.dumps(value), Limits())
+    except GrammarError as error:
+        assert "surrogate" in error.message  # noqa: PT017
+        return
+    assert json.loads(value_text(tree)) == value
+    assert value_text(tree) == json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def test_numbers_keep_their_spelling():
+    assert (
+        value_text(parse("[1.50,1e3,-0.0,10000000000000000000000]", Limits()))
+        == "[1.50,1e3,-0.0,10000000000000000000000]"
+    )
+
+
+def test_equal_values_have_equal_keys():
+    same = ['{"a":1,"b":[true]}', '{"b":[true],"a":1.0}']
+    other = [
+        '{"a":1,"b":[1]}',
+        '{"a":true,"b":[true]}',
+        '{"a":"1","b":[true]}',
+        "[]",
+        "null",
+        "false",
+        "0",
+    ]
+    keys = [value_key(parse(text, Limits())) for text in same + other]
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == len(keys) - 1
+
+
+def test_broken_json_is_refused_with_its_line_and_column():
+    refused('{"type":\n  "string",}', place="2:12", message="not JSON")
+    refused("", message="not JSON")
+    refused('{"minimum": NaN}', message="NaN")
+
+
+def test_a_repeated_key_is_refused_with_its_pointer():
+    refused(
+        '{"properties":{"a":{"type":"null","type":"string"}}}',
+        place="#/properties/a",
+        message="'type'",
+    )
+
+
+def test_a_schema_is_an_object_or_a_boolean():
+    refused("[]", place="#", message="object, true or false")
+    refused("3", place="#")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"not":' * 10_000 + "{}" + "}" * 10_000,
+        "[" * 10_000,
+        '{"enum":[' + "[" * 500 + "]" * 500 + "]}",
+    ],
+)
+def test_a_depth_bomb_is_refused_at_once(text: str):
+    refused(text, message="depth=200")
+
+
+def test_brackets_inside_strings_are_no_depth():
+    grammar_of({"const": "[" * 1000})
+
+
+def test_endless_numbers_are_refused():
+    refused('{"minimum": ' + "9" * 5000 + "}", message="digits")
+    refused('{"minimum": 1e999999999}', message="exponent")
+
+
+def test_half_of_a_surrogate_pair_is_refused_with_its_pointer():
+    refused('{"enum":["a","\\ud83d"]}', place="#/enum/1", message="surrogate")
+
+
+def test_limits_are_named():
+    with pytest.raises(GrammarError, match="choices=3"):
+        grammar_of({"enum": [1, 2, 3, 4]}, Limits(choices=3))
+    with pytest.raises(GrammarError, match="spec_bytes=20"):
+        grammar_of({"description": "x" * 30}, Limits(spec_bytes=20))
+
+
+def test_a_huge_enum_is_only_work():
+    grammar_of({"enum": [f"value {i}" for i in range(5000)]})
