@@ -14,11 +14,11 @@ def coach(s: State) -> None:
     forks = s.fork(len(HABITS))  # the system message is computed once
     for fork, habit in zip(forks, HABITS, strict=True):
         fork += user(f"Give me one tip about {habit}.")
-        fork += assistant(gen("tip", max_tokens=40, stop="\n"))
+        fork += assistant(gen("tip", max_tokens=40, stop=[".", "\n"]))
     forks.join()  # s["tip"] is now the list of the three tips
     tips = "\n".join(f"- {tip.strip()}" for tip in s["tip"])
     s += user(f"My plan:\n{tips}\nWhich one should I start with?")
-    s += assistant(gen("plan", max_tokens=60))
+    s += assistant(gen("plan", max_tokens=60, stop=[".", "\n"]))
 
 
 def main(backend: radixlm.Backend | radixlm.Engine) -> None:

@@ -25,7 +25,12 @@ from radixlm.errors import (
     TimedOut,
 )
 
-pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.model,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("smollm2_files"),
+]
 
 PROMPT = "The capital of France is"
 WAIT_S = 120.0
@@ -37,7 +42,7 @@ class City(BaseModel):
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[radixlm.Engine]:
+def engine(smollm2_files: object) -> Iterator[radixlm.Engine]:
     with radixlm.Engine(model="smollm2-135m", threads=1, kv_bytes=256 << 20) as engine:
         yield engine
 
