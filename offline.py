@@ -217,11 +217,13 @@ class Engine:
 
     # ------------------------------------------------------------------------------------------ the engine itself
 
-    def tokenize(self, text: str) -> tuple[int, ...]:
-        """The token ids of a prompt."""
-        return self._wait(
-            self._client.request(m.Tokenize(self._client.new_id("tokenize"), (m.Text(text),)))
-        ).token_ids
+    def tokenize(self, prompt: str | Sequence[Message]) -> tuple[int, ...]:
+        """The token ids that a prompt, or a conversation, would have if it were sent now."""
+        segments, _ = (
+            _prompt_segments(prompt) if isinstance(prompt, str) else _chat_segments(prompt)
+        )
+        request = m.Tokenize(self._client.new_id("tokenize"), tuple(segments))
+        return self._wait(self._client.request(request)).token_ids
 
     def stats(self) -> dict[str, float]:
         """Counters of engine and gateway by name: tokens, cache hits, pages, requests."""

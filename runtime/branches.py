@@ -32,12 +32,14 @@ class TokenizerLike(Protocol):
     eos_token_ids: tuple[int, ...]
     token_bytes: list[bytes | None]
 
-    def encode(self, text: str, *, strict: bool = False) -> Encoded:
-        """Ids of plain text."""
+    def encode(self, text: str, *, strict: bool = False, continued: bool = False) -> Encoded:
+        """Ids of plain text; `continued`: text stands before it."""
         ...
 
-    def encode_pieces(self, pieces: Sequence[Piece], *, strict: bool = False) -> Encoded:
-        """Ids of pieces."""
+    def encode_pieces(
+        self, pieces: Sequence[Piece], *, strict: bool = False, continued: bool = False
+    ) -> Encoded:
+        """Ids of pieces; `continued`: text stands before them."""
         ...
 
     def render_chat(
@@ -192,7 +194,10 @@ class Branch:
         tail = self.tail
 
         def whole(text: str) -> list[int]:
-            encoded = self._tokenizer.encode(text, strict=self.strict_text) if text else Encoded([])
+            if not text:
+                return self._with_bos(self.ids, [])
+            continued = bool(self.ids)
+            encoded = self._tokenizer.encode(text, strict=self.strict_text, continued=continued)
             return self._with_bos(self.ids, encoded.ids)
 
         return whole(tail), [whole(tail + text) for text in continuations]
@@ -204,7 +209,9 @@ class Branch:
     def _commit(self, pieces: Sequence[Piece]) -> None:
         if not pieces:
             return
-        encoded = self._tokenizer.encode_pieces(pieces, strict=self.strict_text)
+        encoded = self._tokenizer.encode_pieces(
+            pieces, strict=self.strict_text, continued=bool(self.ids)
+        )
         self._begin(encoded.ids)
         self.ids.extend(encoded.ids)
         if encoded.replaced:

@@ -7,7 +7,6 @@ up to 5 ms per hand-over of the interpreter lock. Owns the sockets and the wirin
 
 from __future__ import annotations
 
-import functools
 import gc
 import logging
 import os
@@ -26,7 +25,7 @@ from .transport import Addresses, BlockingEnd, Transport
 
 if TYPE_CHECKING:
     from .engine import Engine
-    from .program_store import LoadGrammar
+    from .grammar_loading import GrammarLoader
     from .runner_protocol import Runner
 
 IDLE_WAIT_S = 1.0
@@ -53,13 +52,6 @@ class EngineCore(Protocol):
     def idle(self) -> None:
         """Nothing to do: look for contradictions."""
         ...
-
-
-class VocabularySource(Protocol):
-    """What grammars ask of a tokenizer."""
-
-    token_bytes: list[bytes | None]
-    eos_token_ids: tuple[int, ...]
 
 
 class EngineLoop:
@@ -164,7 +156,7 @@ def build_engine(
             config.max_prefill_beside_decode, config.max_step_tokens
         ),
     )
-    load_grammar, warm_up = grammar_loader(tokenizer)
+    load_grammar = GrammarLoader(facts)
     engine = Engine(
         cast("Runner", runner),
         facts,
@@ -176,7 +168,7 @@ def build_engine(
         new_seed=seed_source(config.seed),
     )
     ready = m.EngineReady(epoch, model.num_pages, model.page_size, context_length, os.getpid())
-    return engine, ready, warm_up
+    return engine, ready, load_grammar.warm_up
 
 
 def seed_source(base: int) -> Callable[[], int]:
@@ -185,21 +177,3 @@ def seed_source(base: int) -> Callable[[], int]:
         return lambda: secrets.randbits(63)
     row = random.Random(base)
     return lambda: row.getrandbits(63)
-
-
-def grammar_loader(tokenizer: VocabularySource) -> tuple[LoadGrammar, Callable[[], object]]:
-    """How program bytes become fresh matchers over this vocabulary, and a call that builds its trie ahead of the first one."""
-    from ..grammar.masks import TokenMasks
-    from ..grammar.matcher import Matcher
-    from ..grammar.program import GrammarProgram
-    from ..grammar.vocabulary import Vocabulary
-
-    @functools.cache
-    def vocabulary() -> Vocabulary:
-        return Vocabulary(tokenizer.token_bytes, tuple(tokenizer.eos_token_ids))
-
-    def load(data: bytes) -> Callable[[], Matcher]:
-        masks = TokenMasks(GrammarProgram.from_bytes(data), vocabulary())
-        return lambda: Matcher(masks)
-
-    return load, vocabulary

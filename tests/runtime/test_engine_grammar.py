@@ -12,7 +12,7 @@ from radixlm.grammar.spec import JsonSchema, Regex
 from radixlm.runtime import messages as m
 from radixlm.runtime.constraint import Constraint
 from radixlm.runtime.forcing import Forcer, ends_inside_code_point
-from radixlm.runtime.grammar_loading import grammar_loader
+from radixlm.runtime.grammar_loading import GrammarLoader
 from radixlm.runtime.vocab_facts import VocabFacts
 
 PROMPT = tuple(range(10, 47))
@@ -20,7 +20,7 @@ FACTS = VocabFacts(VOCAB_SIZE, 4096, (EOS,), TOKEN_BYTES)
 
 
 def real_driver(**options) -> Driver:
-    return Driver(load_grammar=grammar_loader(FACTS), **options)
+    return Driver(load_grammar=GrammarLoader(FACTS), **options)
 
 
 def load_spec(driver: Driver, key: str, spec) -> None:

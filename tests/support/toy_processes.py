@@ -34,7 +34,7 @@ def make_core(config: EngineConfig):
     """The real engine core over the fake runner."""
     from fake_runner import FakeRunner
     from radixlm.runtime.engine import Engine
-    from radixlm.runtime.engine_process import grammar_loader
+    from radixlm.runtime.grammar_loading import GrammarLoader
     from radixlm.runtime.vocab_facts import VocabFacts
     from toy_tokenizer import EOS, TOKEN_BYTES, ToyTokenizer
 
@@ -49,7 +49,7 @@ def make_core(config: EngineConfig):
         facts,
         num_pages=NUM_PAGES,
         page_size=16,
-        load_grammar=grammar_loader(tokenizer)[0],
+        load_grammar=GrammarLoader(facts),
         encode_forced=tokenizer.encode_forced,
     )
 

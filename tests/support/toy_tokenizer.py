@@ -59,7 +59,7 @@ class ToyTokenizer:
         self.eos_token_ids: tuple[int, ...] = (EOS, END)
         self.num_encoded_chars = 0
 
-    def encode(self, text: str, *, strict: bool = False) -> Encoded:
+    def encode(self, text: str, *, strict: bool = False, continued: bool = False) -> Encoded:
         self.num_encoded_chars += len(text)
         replaced = ("\x07",) if "\x07" in text else ()
         if replaced and strict:
@@ -69,7 +69,9 @@ class ToyTokenizer:
             ids += _longest_match(word.encode())
         return Encoded(ids, replaced)
 
-    def encode_pieces(self, pieces: Sequence[Piece], *, strict: bool = False) -> Encoded:
+    def encode_pieces(
+        self, pieces: Sequence[Piece], *, strict: bool = False, continued: bool = False
+    ) -> Encoded:
         ids: list[int] = []
         replaced: dict[str, None] = {}
         text = ""

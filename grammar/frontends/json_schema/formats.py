@@ -16,10 +16,9 @@ from .pattern_language import fixed_language
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What a format demands of strings (`language`, `max_length`) or of numbers (`bounds`)."""
+    """What a format demands of strings (`language`) or of numbers (`bounds`)."""
 
     language: Expr | None = None
-    max_length: int | None = None
     bounds: tuple[int, int] | None = None
 
 
@@ -36,9 +35,18 @@ _DURATION = (
     rf"P(\d+W|\d+D({_DURATION_TIME})?|\d+M(\d+D)?({_DURATION_TIME})?"
     rf"|\d+Y(\d+M(\d+D)?)?({_DURATION_TIME})?|{_DURATION_TIME})"
 )
+
+
 # RFC 1123, section 2.1
-_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_HOSTNAME = rf"{_LABEL}(\.{_LABEL})*"
+# RFC 1123, section 2.1: labels of at most 63 characters. At most 253 in all: the more labels, the shorter each may be here, since an
+# automaton that counts both labels and the whole would have tens of thousands of states
+def _labels(num_labels: int, max_label: int) -> str:
+    label = rf"[A-Za-z0-9]([A-Za-z0-9-]{{0,{max_label - 2}}}[A-Za-z0-9])?"
+    return rf"{label}(\.{label}){{0,{num_labels - 1}}}"
+
+
+_HOSTNAME = "|".join(_labels(*sizes) for sizes in ((3, 63), (4, 62), (8, 30), (15, 15), (30, 7)))
+_HOSTNAME = f"({_HOSTNAME})"
 _BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _IPV4 = rf"{_BYTE}(\.{_BYTE}){{3}}"
 # RFC 4291, section 2.2, as the rule IPv6address of RFC 3986 spells it out
@@ -104,7 +112,6 @@ _PATTERNS = {
     "relative-json-pointer": rf"(0|[1-9]\d*)(#|{_JSON_POINTER})",
     "byte": r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?",
 }
-_MAX_LENGTHS = {"hostname": 253}
 _BOUNDS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 _REFUSED = ("idn-email", "idn-hostname", "regex")
 
@@ -118,4 +125,4 @@ def format_named(name: str, place: str) -> Format | None:
     pattern = _PATTERNS.get(name)
     if pattern is None:
         return None
-    return Format(fixed_language(f"^({pattern})$"), _MAX_LENGTHS.get(name))
+    return Format(fixed_language(f"^({pattern})$"))

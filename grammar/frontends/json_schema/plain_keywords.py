@@ -151,8 +151,6 @@ def _format(node: Node, schema: Schema) -> Format | None:
 def _format_facts(found: Format) -> Iterator[Fact | Atom]:
     if found.language is not None:
         yield s.language(found.language, inside=True)
-    if found.max_length is not None:
-        yield s.length(0, found.max_length)
     if found.bounds is not None:
         yield s.bound(found.bounds[0], lower=True, is_open=False)
         yield s.bound(found.bounds[1], lower=False, is_open=False)
@@ -161,8 +159,6 @@ def _format_facts(found: Format) -> Iterator[Fact | Atom]:
 def _format_complements(found: Format) -> Iterator[Option]:
     if found.language is not None:
         yield [s.kinds(s.STRING), s.language(found.language, inside=False)]
-    if found.max_length is not None:
-        yield [s.kinds(s.STRING), s.length(found.max_length + 1, None)]
     if found.bounds is not None:
         yield [s.kinds(s.NUMBER), s.bound(found.bounds[0], lower=False, is_open=True)]
         yield [s.kinds(s.NUMBER), s.bound(found.bounds[1], lower=True, is_open=True)]
