@@ -25,7 +25,6 @@ from .transport import Addresses, BlockingEnd, Transport
 
 if TYPE_CHECKING:
     from .engine import Engine
-    from .grammar_loading import GrammarLoader
     from .runner_protocol import Runner
 
 IDLE_WAIT_S = 1.0
@@ -121,11 +120,11 @@ def build_engine(
     """The engine of a real model, the message that announces it, and what is better done before the first grammar comes."""
     from .model_files import resolve_model
 
-    files = resolve_model(
-        config.model, Path(config.cache_dir)
-    )  # before torch takes its seconds to load
+    # refused before torch takes its seconds to load
+    files = resolve_model(config.model, Path(config.cache_dir))
 
     from .engine import Engine
+    from .grammar_loading import GrammarLoader
     from .model_runner import ModelRunner
     from .scheduler_limits import SchedulerLimits
     from .tokenizer import load_tokenizer
