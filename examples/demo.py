@@ -21,7 +21,7 @@ class Report(BaseModel):
     hotel: str = Field(max_length=30)
     city: str = Field(max_length=20)
     nights: int = Field(ge=1, le=30)
-    parking_euros: int = Field(ge=0, le=200)
+    room: Literal["dirty", "clean"]
     wifi: Literal["fast", "slow"]
 
 
@@ -35,7 +35,7 @@ def read_review(s: State, topics: list[str]) -> list[tuple[str, object, radixlm.
         fork += assistant(f"The {topic} was" + gen("note", max_tokens=24, stop=[".", "\n"]))
     s += "Is this review positive, negative or mixed?" + user_end()
     s += assistant("The review is " + select("mood", ["positive", "negative", "mixed"]) + ".")
-    s += user("Fill in the report as JSON: hotel, city, nights, parking_euros, wifi.")
+    s += user("Fill in the report as JSON: hotel, city, nights, room, wifi.")
     s += assistant(gen("report", schema=Report, max_tokens=100))
     rows = [(topic, f["note"], f.get_meta("note")) for f, topic in zip(forks, topics, strict=True)]
     return [*rows, *((name, s[name], s.get_meta(name)) for name in ("mood", "report"))]

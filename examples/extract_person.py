@@ -6,18 +6,16 @@ import radixlm
 from pydantic import BaseModel, Field
 from radixlm import State, assistant, function, gen, system, user
 
-TEXT = (
-    "Grace Hopper, born in New York in 1906, was a mathematician and a rear admiral of the US Navy."
-)
+TEXT = "Maria Lopez is 34 years old and lives in Madrid. She likes chess and hiking."
 
 
 class Person(BaseModel):
     """What to extract, in this order."""
 
     name: str = Field(max_length=40)
-    birth_year: int = Field(ge=1000, le=2100)
-    birth_place: str = Field(max_length=40)
-    occupations: list[str] = Field(max_length=3)
+    age: int = Field(ge=0, le=120)
+    city: str = Field(max_length=30)
+    hobbies: list[str] = Field(min_length=1, max_length=3)
 
 
 @function
@@ -30,9 +28,7 @@ def extract(s: State, text: str) -> Person:
 
 def main(backend: radixlm.Backend | radixlm.Engine) -> None:
     person = extract.run(TEXT, backend=backend).ret_value
-    print(
-        f"{person.name}, {person.birth_place} {person.birth_year}: {', '.join(person.occupations)}"
-    )
+    print(f"{person.name}, {person.age}, {person.city}: {', '.join(person.hobbies)}")
 
 
 if __name__ == "__main__":

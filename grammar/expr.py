@@ -210,7 +210,7 @@ def repeat(item: Expr, lo: int, hi: int | None) -> Expr:
     """`item`, `lo` to `hi` times; a repeat of a repeat becomes one where that is the same language."""
     if hi is not None and hi < lo:
         return NEVER
-    if hi == 0 or item == EMPTY:
+    if hi == 0 or item == EMPTY or (isinstance(item, Repeat) and item.hi == 0):
         return EMPTY
     if lo == 1 and hi == 1:
         return item

@@ -30,6 +30,7 @@ U8 = npt.NDArray[np.uint8]
 
 _MAGIC = b"RXGP0001"
 _DIGEST_BYTES = 16
+_MAX_BOUND = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +135,10 @@ class GrammarProgram:
         if self.alphabet.size != 256 or self.class_of_byte.size != 256 or self.scalars.size != 3:
             raise GrammarError("the compiled grammar is damaged: a table has a wrong size")
         num_states, num_regions = self.num_states, self.region_entry.size
-        if not 0 <= self.start < num_states or self.distances.size != num_states:
-            raise GrammarError("the compiled grammar is damaged: its start or distances are wrong")
+        if not (0 <= self.start < num_states and 1 <= self.num_classes <= 256):
+            raise GrammarError("the compiled grammar is damaged: its start or classes are wrong")
+        if self.distances.size != num_states:
+            raise GrammarError("the compiled grammar is damaged: distances have a wrong size")
         bounds = {
             "edge_from": num_states, "edge_to": num_states, "empty_from": num_states, "empty_to": num_states,
             "call_from": num_states, "call_region": num_regions, "call_to": num_states, "loop_from": num_states,
@@ -150,10 +153,9 @@ class GrammarProgram:
             values = getattr(self, name)
             if values.size and bool((np.diff(values) < 0).any()):
                 raise GrammarError(f"the compiled grammar is damaged: {name} is not sorted")
+        lo, hi = self.loop_lo, self.loop_hi
         bad_loops = (
-            (self.loop_lo < 1)
-            | ((self.loop_hi >= 0) & (self.loop_hi < self.loop_lo))
-            | (self.loop_hi < -1)
+            (lo < 1) | (lo > _MAX_BOUND) | (hi < -1) | (hi > _MAX_BOUND) | ((hi >= 0) & (hi < lo))
         )
         if (
             bool(bad_loops.any())

@@ -18,9 +18,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Aborted, ProgramError, RadixError
-from ..runtime.messages import Generate, Hints, Ids, RoleBegin, RoleEnd, Score, Text
+from ..runtime.messages import Generate, Hints, RoleBegin, RoleEnd, Score, Text
 from .chat import RoleMark, check_begin, check_end
-from .outbox import Outbox
+from .outbox import Outbox, neutral_start
 from .sampling import build_params, derive_seed
 from .variable import Failure, Meta, Span, Variable, explain, sum_usage, user_place
 
@@ -193,9 +193,7 @@ class Branch:
         def send() -> Sequence[Future[Scored]]:
             futures = [backend.score(Score(variable.request, self.outbox.wire_id, choices))]
             if unconditional:
-                # The choices alone: after one end-of-text token, the neutral context a model knows.
-                ends = backend.facts.eos_token_ids[:1]
-                alone = (Ids(ends) if ends else Text("\n"),)
+                alone = (neutral_start(backend.facts),)  # the choices without the text
                 request = backend.new_id(variable.name)
                 message = Score(request, None, choices, alone, hints=Hints(last_use=True))
                 futures.append(backend.score(message))
@@ -222,6 +220,7 @@ class Branch:
             self._fail(variable, earlier)
             return ()
         try:
+            self.outbox.begin()
             self.outbox.flush()
             variable.request = self.run.backend.new_id(variable.name)
             return send()

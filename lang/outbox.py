@@ -13,12 +13,12 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ..errors import RadixError
-from ..runtime.messages import Append, CloseBranch, Fork, OpenBranch
+from ..runtime.messages import Append, CloseBranch, Fork, Ids, OpenBranch, Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..runtime.messages import Segment
+    from ..runtime.messages import Ready, Segment
     from .backend import Backend
 
 
@@ -32,6 +32,7 @@ class Outbox:
         self.wire_id = backend.new_id("branch")
         self.is_held = False
         self._is_open = False
+        self._is_empty = True  # nothing was ever added, here or before a fork
         self._is_draining = False
         self._unsent: list[Segment] = []
         self._queue: deque[Callable[[], None]] = deque()
@@ -46,6 +47,12 @@ class Outbox:
     def add(self, segment: Segment) -> None:
         """A constant, to be sent before whatever needs it."""
         self._unsent.append(segment)
+        self._is_empty = False
+
+    def begin(self) -> None:
+        """Before a request: a branch without any text gets a start, since a model cannot continue nothing."""
+        if self._is_empty:
+            self.add(neutral_start(self.backend.facts))
 
     def release(self) -> None:
         """End the hold and do what was queued, until something holds again."""
@@ -74,6 +81,7 @@ class Outbox:
         self.backend.send(Fork(self.wire_id, tuple(child.wire_id for child in children)))
         for child in children:
             child._is_open = True
+            child._is_empty = self._is_empty
 
     def close(self) -> None:
         """Drop what is unsent or queued and let the backend forget the branch."""
@@ -85,3 +93,9 @@ class Outbox:
                 self.backend.send(CloseBranch(self.wire_id))
             except RadixError:
                 return  # the backend is gone, and the branch with it
+
+
+def neutral_start(facts: Ready) -> Segment:
+    """What stands before a text that begins from nothing: one end-of-text token, or a line break for a model that has none."""
+    ends = facts.eos_token_ids[:1]
+    return Ids(ends) if ends else Text("\n")

@@ -17,19 +17,19 @@ SCRIPTS: dict[str, dict[str, Any]] = {
     "hello": {"greeting": "Welcome, Ada!"},
     "fork_join": {"tip": ["Sleep well.", "Eat greens.", "Walk."], "plan": "Start with a walk."},
     "extract_person": {
-        "person": '{"name":"Grace Hopper","birth_year":1906,"birth_place":"New York","occupations":["admiral"]}'
+        "person": '{"name":"Maria Lopez","age":34,"city":"Madrid","hobbies":["chess"]}'
     },
     "demo": {
         "note": [" clean", " excellent", " slow"],
         "mood": "mixed",
-        "report": '{"hotel":"Bellevue","city":"Lyon","nights":2,"parking_euros":25,"wifi":"slow"}',
+        "report": '{"hotel":"Bellevue","city":"Lyon","nights":2,"room":"clean","wifi":"slow"}',
     },
 }
 SAYS = {
     "hello": ["Welcome, Ada!"],
     "fork_join": ["sleep     Sleep well.", "food      Eat greens.", "Start with a walk."],
-    "extract_person": ["Grace Hopper, New York 1906: admiral"],
-    "demo": ["The review is mixed.", "parking_euros=25", "prompt tokens came from the cache"],
+    "extract_person": ["Maria Lopez, 34, Madrid: chess"],
+    "demo": ["The review is mixed.", "room='clean'", "prompt tokens came from the cache"],
 }
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import product
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -95,9 +98,33 @@ def check_state(matcher: Matcher, text: bytes, oracle: Oracle) -> None:
 
 
 @given(grammars())
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_random_grammars_accept_and_mask_exactly(grammar: Grammar) -> None:
     check_against_oracle(grammar)
+
+
+@contextmanager
+def everything_called_and_counted() -> Iterator[None]:
+    """Tiny parts become regions and counted loops, and walks go level by level: what large grammars and vocabularies do."""
+    names = (
+        "analysis.SHARED_SIZE_MIN",
+        "analysis.UNROLL_SIZE_MAX",
+        "walking._FEW_CHILDREN",
+        "walking._FEW_NODES",
+    )
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(patch(f"radixlm.grammar.{name}", 0))
+        yield
+
+
+@given(grammars())
+@settings(max_examples=80, deadline=None)
+def test_the_same_with_every_shared_part_a_region_and_every_repeat_counted(
+    grammar: Grammar,
+) -> None:
+    with everything_called_and_counted():
+        check_against_oracle(grammar)
 
 
 @given(grammars(), st.randoms(use_true_random=False), st.integers(0, 6))
@@ -136,7 +163,8 @@ def test_random_walks_within_a_budget_always_end_in_an_accepted_text(
 def test_a_budget_allows_exactly_the_tokens_that_can_be_completed_within_it(
     grammar: Grammar, extra: int
 ) -> None:
-    program = compiled(grammar)
+    with everything_called_and_counted():
+        program = compiled(grammar)
     assume(program is not None)
     assert program is not None
     matcher = matcher_of(program, VOCABULARY)

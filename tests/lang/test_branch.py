@@ -26,6 +26,7 @@ from radixlm.runtime.messages import (
     CloseBranch,
     Fork,
     Generate,
+    Ids,
     OpenBranch,
     RoleBegin,
     RoleEnd,
@@ -90,6 +91,24 @@ def test_unconditional_scores_are_asked_beside_on_no_branch() -> None:
     scores = [message for message in backend.sent if isinstance(message, Score)]
     assert [message.branch for message in scores] == ["branch#1", None]
     assert state.get_meta("a").scores == pytest.approx({"x": -1.0, "y": 0.5})
+
+
+def test_a_program_that_begins_with_a_gen_starts_from_one_end_of_text_token() -> None:
+    @function
+    def f(s: State) -> None:
+        early = s.copy()
+        s += gen("x") + gen("y")
+        late = s.copy()
+        early += gen("x")
+        late += gen("y")
+
+    backend = ScriptedBackend(default="z")
+    f.run(backend=backend)
+    appends = [message for message in backend.sent if isinstance(message, Append)]
+    assert [(message.branch, message.segments) for message in appends] == [
+        ("branch#1", (Ids((0,)),)),
+        ("branch#2", (Ids((0,)),)),
+    ]
 
 
 def test_namespace_and_strict_text_travel_with_the_branch() -> None:

@@ -141,3 +141,13 @@ def test_a_refused_schema_raises_with_its_place_and_the_engine_lives(
     bad, good = f.run_batch([{"pattern": "(a"}, {"pattern": "[ab]"}], backend=engine)
     assert isinstance(bad.error(), radixlm.GrammarError)
     assert good.ret_value in ("a", "b")
+
+
+def test_d017_a_program_of_one_gen_and_an_unknown_name(engine: radixlm.Engine) -> None:
+    @function
+    def f(s: State) -> None:
+        s += gen("a", max_tokens=2)
+
+    st = f.run(backend=engine)
+    with pytest.raises(KeyError):
+        _ = st["b"]

@@ -18,7 +18,7 @@ from .source import Json, value_key, value_text
 if TYPE_CHECKING:
     from .builder import Builder
 
-_MAX_STATES = 3000  # (position, counts) pairs of arrays with contains
+_MAX_STEPS = 20_000  # (position, counts, sort of item) triples of arrays with contains
 _MAX_UNIQUE = 10  # values of a set whose arrays without repetition are written out
 _COMMA = lit(",")
 
@@ -84,13 +84,12 @@ class ArrayWriter:
         """Arrays by position and by how many items each rule has met so far; both stop counting where no more matters."""
         last = max(len(prefix), low, 1) if high is None else high
         caps = [rule.low if rule.high is None else rule.high for rule in rules]
-        num_states = last + 1
+        num_steps = (last + 1) * 2 ** len(rules)
         for cap in caps:
-            num_states *= cap + 1
-        if num_states > _MAX_STATES:
+            num_steps *= cap + 1
+        if num_steps > _MAX_STEPS:
             raise GrammarError(
-                f"contains with these counts needs more than {_MAX_STATES} states",
-                keyword="contains",
+                f"contains with these counts needs more than {_MAX_STEPS} steps", keyword="contains"
             )
         table: dict[tuple[int, tuple[int, ...]], Expr] = {}
         for position in range(last, -1, -1):

@@ -37,7 +37,6 @@ _DURATION = (
 )
 
 
-# RFC 1123, section 2.1
 # RFC 1123, section 2.1: labels of at most 63 characters. At most 253 in all: the more labels, the shorter each may be here, since an
 # automaton that counts both labels and the whole would have tens of thousands of states
 def _labels(num_labels: int, max_label: int) -> str:
@@ -45,8 +44,8 @@ def _labels(num_labels: int, max_label: int) -> str:
     return rf"{label}(\.{label}){{0,{num_labels - 1}}}"
 
 
-_HOSTNAME = "|".join(_labels(*sizes) for sizes in ((3, 63), (4, 62), (8, 30), (15, 15), (30, 7)))
-_HOSTNAME = f"({_HOSTNAME})"
+_SIZES = ((3, 63), (4, 62), (8, 30), (15, 15), (30, 7))
+_HOSTNAME = "(" + "|".join(_labels(*sizes) for sizes in _SIZES) + ")"
 _BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _IPV4 = rf"{_BYTE}(\.{_BYTE}){{3}}"
 # RFC 4291, section 2.2, as the rule IPv6address of RFC 3986 spells it out
