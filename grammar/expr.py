@@ -24,6 +24,7 @@ from dataclasses import dataclass
 MAX_CODE_POINT = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)
 _MAX_MERGED_BOUND = 1_000_000
+_MAX_FLATTENED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +181,15 @@ def any_char() -> Expr:
 
 
 def seq(*items: Expr) -> Expr:
-    """Concatenation, flattened; neighbouring literals become one."""
+    """Concatenation; short sequences in it are flattened, and neighbouring literals become one."""
     flat: list[Expr] = []
     for item in items:
-        for part in item.items if isinstance(item, Seq) else (item,):
+        parts: tuple[Expr, ...] = (item,)
+        if (
+            isinstance(item, Seq) and len(item.items) <= _MAX_FLATTENED
+        ):  # a longer one is worth sharing
+            parts = item.items
+        for part in parts:
             if isinstance(part, Alt) and not part.items:
                 return NEVER
             last = flat[-1] if flat else None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+import radixlm
 from radixlm import ScriptedBackend
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -68,12 +70,29 @@ def test_an_example_runs_on_scripted_answers(name: str, capsys: pytest.CaptureFi
     assert not backend.open_branches
 
 
+@pytest.fixture(scope="module")
+def engine(smollm2_files: object) -> Iterator[radixlm.Engine]:
+    with radixlm.Engine(model="smollm2-135m", threads=2) as engine:
+        yield engine
+
+
 @pytest.mark.model
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", sorted(SCRIPTS))
-def test_an_example_runs_on_the_embedded_model(name: str, smollm2_files: object) -> None:
-    command = [sys.executable, str(EXAMPLES / f"{name}.py")]
+def test_an_example_runs_on_the_embedded_model(
+    name: str, engine: radixlm.Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load(name).main(engine)
+    assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.model
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("smollm2_files")
+def test_an_example_runs_as_a_script() -> None:
+    command = [sys.executable, str(EXAMPLES / "hello.py")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip()

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from decimal import Decimal
 
+from ....errors import GrammarError
 from ...expr import NEVER, Expr, alt, conj, lit, minus, ref, repeat
 from . import shape as s
 from .arrays import ArrayWriter
@@ -64,7 +65,12 @@ class Builder:
         """Make every rule that has been asked for."""
         while self._pending:
             name, what = self._pending.popleft()
-            self.rules[name] = self._body(self.normaliser.shapes(what))
+            try:
+                self.rules[name] = self._body(self.normaliser.shapes(what))
+            except GrammarError as error:
+                # what is found out while writing knows no schema: the one being written is the place
+                error.place = error.place or (what[0].node.pointer if what else "#")
+                raise
 
     def share(self, key: Hashable, make: Callable[[], Expr]) -> Expr:
         """The expression known by `key`, made when it is new: equal parts become one object."""
