@@ -24,10 +24,11 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	$(PY) -m radixlm pull $(MODEL)
-	$(PY) -m pytest -m "not data"
+	$(PY) -m pytest -m "not data" --numprocesses 2 --dist loadfile
 
 # Tests over the shared data files (../shared); they skip with a reason where the files are absent.
 test-data: $(VENV)/.installed
+	$(PY) -m radixlm pull $(MODEL)
 	$(PY) -m pytest -m data
 
 lint: $(VENV)/.installed

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-import radixlm
 from msgspec.structs import astuple
 from pydantic import BaseModel, Field
-from radixlm import State, assistant, function, gen, select, system, user, user_begin, user_end
 from rich.console import Console
 from rich.table import Table
+
+import radixlm
+from radixlm import State, assistant, function, gen, select, system, user, user_begin, user_end
 
 REVIEW = """We stayed two nights at the Hotel Bellevue in Lyon. The room was clean and quiet and the breakfast was excellent.
 The staff were friendly. But the wifi was slow and the parking cost 25 euros a day."""

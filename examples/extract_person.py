@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import radixlm
 from pydantic import BaseModel, Field
+
+import radixlm
 from radixlm import State, assistant, function, gen, system, user
 
 TEXT = "Maria Lopez is 34 years old and lives in Madrid. She likes chess and hiking."

@@ -18,14 +18,14 @@ def coach(s: State) -> None:
     forks.join()  # s["tip"] is now the list of the three tips
     tips = "\n".join(f"- {tip.strip()}" for tip in s["tip"])
     s += user(f"My plan:\n{tips}\nWhich one should I start with?")
-    s += assistant(gen("plan", max_tokens=60, stop=[".", "\n"]))
+    s += assistant("Start with" + gen("plan", max_tokens=40, stop=[".", "\n"]))
 
 
 def main(backend: radixlm.Backend | radixlm.Engine) -> None:
     state = coach.run(backend=backend)
     for habit, tip in zip(HABITS, state["tip"], strict=True):
         print(f"{habit:9} {tip.strip()}")
-    print(f"\n{state['plan'].strip()}")
+    print(f"\nStart with{state['plan']}.")
 
 
 if __name__ == "__main__":

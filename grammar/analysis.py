@@ -18,10 +18,8 @@ UNROLL_SIZE_MAX = (
 )
 _PRODUCT_SIZE = 200  # what an intersection or difference is taken to need: always worth sharing
 _REGION_SIZE = 2  # what a call costs in its caller
-_LEAVES = (
-    Lit,
-    Bytes,
-)  # never visited on their own: there may be very many, and nothing is decided about them
+# Leaves are never visited on their own: there may be very many, and nothing is decided about them.
+_LEAVES = (Lit, Bytes)
 
 
 class Analysis:

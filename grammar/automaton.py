@@ -22,17 +22,16 @@ ALL_BYTES = (1 << 256) - 1
 
 @dataclass(slots=True)
 class GraphState:
-    """One state; all moves are alternatives."""
+    """One state; all moves are alternatives.
 
-    edges: list[tuple[int, int]] = field(
-        default_factory=list[tuple[int, int]]
-    )  # (byte set, target)
+    `edges` are (byte set, target), `literals` (bytes, target), `calls` (region, return state), `loops` indices into `Graph.loops`.
+    """
+
+    edges: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     literals: list[tuple[bytes, int]] = field(default_factory=list[tuple[bytes, int]])
     empty: list[int] = field(default_factory=list[int])
-    calls: list[tuple[int, int]] = field(
-        default_factory=list[tuple[int, int]]
-    )  # (region, return state)
-    loops: list[int] = field(default_factory=list[int])  # indices into Graph.loops
+    calls: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    loops: list[int] = field(default_factory=list[int])
     is_end: bool = False
 
     def is_bare(self) -> bool:

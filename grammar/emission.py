@@ -101,14 +101,12 @@ def _used_regions(graph: Graph, order: list[int]) -> dict[int, int]:
 
 @dataclass(slots=True)
 class _Rows:
-    """The moves of the kept states, in their new numbers."""
+    """The moves of the kept states, in their new numbers; `edges` are (from, byte set, to)."""
 
     graph: Graph
     number: dict[int, int]
     regions: dict[int, int]
-    edges: list[tuple[int, int, int]] = field(
-        default_factory=list[tuple[int, int, int]]
-    )  # (from, byte set, to)
+    edges: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     literals: list[tuple[int, bytes, int]] = field(default_factory=list[tuple[int, bytes, int]])
     empties: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
     calls: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])

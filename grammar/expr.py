@@ -185,10 +185,8 @@ def seq(*items: Expr) -> Expr:
     flat: list[Expr] = []
     for item in items:
         parts: tuple[Expr, ...] = (item,)
-        if (
-            isinstance(item, Seq) and len(item.items) <= _MAX_FLATTENED
-        ):  # a longer one is worth sharing
-            parts = item.items
+        if isinstance(item, Seq) and len(item.items) <= _MAX_FLATTENED:
+            parts = item.items  # a longer one is worth sharing
         for part in parts:
             if isinstance(part, Alt) and not part.items:
                 return NEVER
@@ -230,9 +228,8 @@ def repeat(item: Expr, lo: int, hi: int | None) -> Expr:
 def _merged_bounds(inner: Repeat, lo: int, hi: int | None) -> tuple[int, int | None] | None:
     """Bounds m..n with (x{a,b}){lo,hi} = x{m,n}, or None where the counts would have gaps or grow huge."""
     a, b = inner.lo, inner.hi
-    if (
-        hi != lo
-    ):  # the counts k*a..k*b of neighbouring k must touch; from the first pair on they then always do
+    if hi != lo:
+        # The counts k*a..k*b of neighbouring k must touch; if the first two do, all others do.
         if lo == 0 and a > 1:
             return None
         first = max(lo, 1)

@@ -150,9 +150,8 @@ class StateStore:
         while closing.work:
             self._visit(closing, *closing.work.pop())
         entered = -1
-        while (
-            closing.frames
-        ):  # a region is entered once all its callers are known: they have lower ranks
+        while closing.frames:
+            # A region is entered once all its callers are known: they have lower ranks.
             region = min(closing.frames, key=self.moves.ranks.__getitem__)
             if self.moves.ranks[region] <= entered:
                 raise InvariantError("a compiled grammar calls its regions in a circle")

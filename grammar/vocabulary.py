@@ -34,25 +34,19 @@ class Trie:
         ids = np.array([token_ids[i] for i in order], dtype=np.int32)
         lengths = np.array([len(text) for text in texts], dtype=np.int32)
         self.max_token_bytes = int(lengths.max(initial=0))
-        padded = np.zeros((len(texts), self.max_token_bytes), dtype=np.uint8)
-        mask = np.arange(self.max_token_bytes)[None, :] < lengths[:, None]
-        padded[mask] = np.frombuffer(b"".join(texts), dtype=np.uint8)
-        self._build(padded, lengths, ids)
+        self._build(np.frombuffer(b"".join(texts), dtype=np.uint8), lengths, ids)
 
-    def _build(self, padded: U8, lengths: I32, ids: I32) -> None:
+    def _build(self, text: U8, lengths: I32, ids: I32) -> None:
         """Level by level; tokens are sorted, so those that share a node are neighbours."""
         node_bytes: list[U8] = [np.zeros(1, dtype=np.uint8)]
         parents: list[I32] = [np.zeros(1, dtype=np.int32)]
         node_of_row = np.zeros(len(ids), dtype=np.int32)
-        is_new = np.zeros(
-            len(ids), dtype=bool
-        )  # row differs from the one before within the bytes seen so far
-        is_new[:1] = True
+        starts = np.cumsum(lengths, dtype=np.int64) - lengths
         next_node = 1
         rows = np.arange(len(ids))
         for depth in range(self.max_token_bytes):
             rows = rows[lengths[rows] > depth]
-            column = padded[rows, depth]
+            column = text[starts[rows] + depth]
             parent = node_of_row[rows]
             differs = np.ones(len(rows), dtype=bool)
             differs[1:] = (column[1:] != column[:-1]) | (parent[1:] != parent[:-1])

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from radixlm import cli
 from radixlm.runtime import model_pull
 

@@ -10,6 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 from process_checks import wait_until
+from rich.console import Console
+from toy_processes import toy_command
+
 from radixlm import offline
 from radixlm.errors import (
     Aborted,
@@ -25,8 +28,6 @@ from radixlm.runtime import messages as m
 from radixlm.runtime.completions import Completion
 from radixlm.runtime.launch import Runtime
 from radixlm.runtime.progress import ItemProgress, TransferProgress
-from rich.console import Console
-from toy_processes import toy_command
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from bench_report import alternating, parse_options, report
 from paged_steps import LogitsProbe, PagedSequence, plan_step
+from transformers_oracle import load_oracle
+
 from radixlm.runtime.model_files import resolve_model
 from radixlm.runtime.model_runner import ModelRunner
-from transformers_oracle import load_oracle
 
 PROMPT_TOKENS = 64
 PAGE_SIZE = 16

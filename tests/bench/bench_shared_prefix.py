@@ -20,10 +20,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from bench_report import alternating, parse_options, report
 from paged_steps import LogitsProbe, PagedSequence, plan_step
+from transformers_oracle import load_oracle
+
 from radixlm.runtime.model_files import resolve_model
 from radixlm.runtime.model_runner import ModelRunner
 from radixlm.runtime.plan import SharedGroup
-from transformers_oracle import load_oracle
 
 PREFIX_TOKENS = 1008  # whole pages, as the prefix tree would share
 OWN_TOKENS = 24

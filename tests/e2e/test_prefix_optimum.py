@@ -6,12 +6,13 @@ The optimum is the number of tokens in the union trie of all prompts and outputs
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+
 import radixlm
 
 WORKLOADS = Path(__file__).resolve().parents[2].parent / "shared" / "bench" / "workloads.json"
@@ -24,12 +25,6 @@ def workloads() -> dict[str, Any]:
     if not WORKLOADS.is_file():
         pytest.skip("the shared workloads are not beside this checkout")
     return json.loads(WORKLOADS.read_text())
-
-
-@pytest.fixture(scope="module")
-def engine(smollm2_files: object) -> Iterator[radixlm.Engine]:
-    with radixlm.Engine(model="smollm2-135m", threads=2) as engine:
-        yield engine
 
 
 def union_trie_size(sequences: Iterable[Sequence[int]]) -> int:

@@ -12,9 +12,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-import radixlm
 from process_checks import descendants, has_mapped, is_running, wait_until
 from pydantic import BaseModel, Field
+
+import radixlm
 from radixlm.errors import (
     EngineDied,
     GrammarError,

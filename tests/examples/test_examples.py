@@ -5,19 +5,19 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+
 import radixlm
 from radixlm import ScriptedBackend
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SCRIPTS: dict[str, dict[str, Any]] = {
     "hello": {"greeting": "Welcome, Ada!"},
-    "fork_join": {"tip": ["Sleep well.", "Eat greens.", "Walk."], "plan": "Start with a walk."},
+    "fork_join": {"tip": ["Sleep well.", "Eat greens.", "Walk."], "plan": " a walk"},
     "extract_person": {
         "person": '{"name":"Maria Lopez","age":34,"city":"Madrid","hobbies":["chess"]}'
     },
@@ -68,12 +68,6 @@ def test_an_example_runs_on_scripted_answers(name: str, capsys: pytest.CaptureFi
     for text in SAYS[name]:
         assert text in printed
     assert not backend.open_branches
-
-
-@pytest.fixture(scope="module")
-def engine(smollm2_files: object) -> Iterator[radixlm.Engine]:
-    with radixlm.Engine(model="smollm2-135m", threads=2) as engine:
-        yield engine
 
 
 @pytest.mark.model

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import msgspec
 import pytest
+from toy_vocabulary import accepts, byte_vocabulary, matcher_of
+
 from radixlm.errors import GrammarError
 from radixlm.grammar.compiler import Limits, ProgramCache, compile_grammar, compile_spec
 from radixlm.grammar.expr import (
@@ -28,7 +30,6 @@ from radixlm.grammar.expr import (
     star,
 )
 from radixlm.grammar.spec import Choice, Regex
-from toy_vocabulary import accepts, byte_vocabulary, matcher_of
 
 VOCABULARY = byte_vocabulary()
 

@@ -7,6 +7,7 @@ from itertools import product
 from expr_oracle import language
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from radixlm.grammar.expr import (
     EMPTY,
     NEVER,

@@ -14,6 +14,16 @@ from expr_oracle import Oracle
 from grammar_strategies import LETTERS, grammars
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from toy_vocabulary import (
+    EOS,
+    SPECIAL,
+    accepts,
+    allowed,
+    byte_vocabulary,
+    matcher_of,
+    vocabulary_of,
+)
+
 from radixlm.errors import GrammarError
 from radixlm.grammar.compiler import compile_grammar, compile_spec
 from radixlm.grammar.expr import (
@@ -38,15 +48,6 @@ from radixlm.grammar.matcher import Matcher
 from radixlm.grammar.program import GrammarProgram
 from radixlm.grammar.spec import Choice, Regex
 from radixlm.grammar.vocabulary import Vocabulary
-from toy_vocabulary import (
-    EOS,
-    SPECIAL,
-    accepts,
-    allowed,
-    byte_vocabulary,
-    matcher_of,
-    vocabulary_of,
-)
 
 VOCABULARY = vocabulary_of(
     b"a", b"b", b"ab", b"ba", b"aa", b"aba", b"bbb", b"abab", b"aaaaaa", b"abba"

@@ -12,12 +12,13 @@ import pytest
 from grammar_strategies import grammars
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toy_vocabulary import accepts, byte_vocabulary, matcher_of
+
 from radixlm.errors import GrammarError
 from radixlm.grammar.compiler import compile_grammar, compile_spec
 from radixlm.grammar.expr import Grammar, chars, lit, opt, ref, repeat, seq
 from radixlm.grammar.program import GrammarProgram
 from radixlm.grammar.spec import Regex
-from toy_vocabulary import accepts, byte_vocabulary, matcher_of
 
 VOCABULARY = byte_vocabulary()
 RULES = {

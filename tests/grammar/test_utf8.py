@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from radixlm.grammar.expr import normal_ranges
 from radixlm.grammar.utf8 import ByteTree, byte_sequences, byte_tree
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from radixlm.grammar.vocabulary import Trie, Vocabulary, pack_ids
 
 tokens = st.lists(

@@ -10,6 +10,7 @@ import torch
 from attention_cases import AttentionCase, attention_case, decoder_shape, naive_attention
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from radixlm.kernels.ops import Rope
 from radixlm.kernels.reference.attention import attend_flash, attend_plain
 from radixlm.kernels.reference.attention_plan import PlanBuilder, SharedItem

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from attention_cases import attention_case, decoder_shape
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from radixlm.kernels.ops import KvPool, Linear, Rope
 from radixlm.kernels.reference import elementwise, linear
 from radixlm.kernels.reference.backend import ReferenceOps

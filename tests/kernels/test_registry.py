@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from radixlm.errors import ConfigError
 from radixlm.kernels.ops import Backend
 from radixlm.kernels.registry import backend_names, choose_backend, load_backend

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lagging_backend import lagging
 from manual_backend import ManualBackend
+
 from radixlm import (
     Aborted,
     EngineDied,

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from lagging_backend import lagging
+
 from radixlm import (
     EngineDied,
     ProgramError,

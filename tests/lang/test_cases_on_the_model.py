@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
+
 import radixlm
 from radixlm import State, assistant, function, gen, select, system, user
 from radixlm.runtime.messages import Generate, SamplingParams, Text
 
 pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(300)]
 PAGE_SIZE = 16
-
-
-@pytest.fixture(scope="module")
-def engine(smollm2_files: object) -> Iterator[radixlm.Engine]:
-    with radixlm.Engine(model="smollm2-135m", threads=2) as engine:
-        yield engine
 
 
 def test_d001_n_samples_of_one_prefill(engine: radixlm.Engine) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from lagging_backend import lagging
+
 from radixlm import (
     EngineDied,
     OutputError,

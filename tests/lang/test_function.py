@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from lagging_backend import lagging
+
 from radixlm import (
     Aborted,
     ConfigError,

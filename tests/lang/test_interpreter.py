@@ -10,6 +10,7 @@ import tracemalloc
 
 import pytest
 from lagging_backend import lagging
+
 from radixlm import EngineDied, ScriptedBackend, State, TimedOut, function, gen
 from radixlm.runtime.messages import Abort
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 import pytest
 from pydantic import BaseModel, Field, field_validator
+
 from radixlm import OutputError, ProgramError, ScriptedBackend, State, function, gen
 from radixlm.lang.schema import TypedSchema, to_spec
 from radixlm.lang.testing import Answer

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 from lagging_backend import lagging
+
 from radixlm import (
     EngineDied,
     ProgramError,

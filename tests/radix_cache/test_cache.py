@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 from cache_driver import CacheDriver
+
 from radixlm.errors import ConfigError, InvariantError
 from radixlm.radix_cache.cache import PrefixCache
 

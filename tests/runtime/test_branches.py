@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toy_tokenizer import BEGIN, BOS, END, TOKEN_BYTES, ToyTokenizer
+
 from radixlm.errors import PromptError
 from radixlm.runtime import messages as m
 from radixlm.runtime.branches import Branch, cut_output
 from radixlm.runtime.text_memory import TextMemory
-from toy_tokenizer import BEGIN, BOS, END, TOKEN_BYTES, ToyTokenizer
 
 TEXT = st.text(alphabet=" anbxyzé:YES<end>", max_size=12)
 

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from text_samples import odd_texts
+from tiny_vocabularies import CHATML
+
 from radixlm.errors import ModelError, PromptError
 from radixlm.runtime.chat_template import ChatTemplate, Piece
 from radixlm.runtime.template_budget import TemplateLimits
-from text_samples import odd_texts
-from tiny_vocabularies import CHATML
 
 SPECIAL = (
     "<|im_start|>",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import toy_worker
+
 from radixlm.grammar.spec import Regex, spec_key
 from radixlm.runtime import messages as m
 from radixlm.runtime.compile_supervisor import CompileSupervisor

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+
 from radixlm.errors import ConfigError
 from radixlm.runtime import config as config_module
 from radixlm.runtime.config import FIELDS, EngineConfig, child_environment, default_cache_dir

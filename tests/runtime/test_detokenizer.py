@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from radixlm.runtime.detokenizer import IncrementalDecoder, decode_tokens, token_ids_to_bytes
 from text_samples import odd_texts
+
+from radixlm.runtime.detokenizer import IncrementalDecoder, decode_tokens, token_ids_to_bytes
 
 BYTE_TOKENS: list[bytes | None] = [
     *(bytes([byte]) for byte in range(256)),

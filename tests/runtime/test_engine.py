@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from engine_driver import EOS, VOCAB_SIZE, Driver, alone, ids_of, text_of
+
 from radixlm.runtime import messages as m
 
 PROMPT = tuple(range(10, 47))  # 37 tokens

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from engine_driver import TOKEN_BYTES, VOCAB_SIZE, Driver, alone, ids_of
+
 from radixlm.errors import InvariantError
 from radixlm.runtime import messages as m
 

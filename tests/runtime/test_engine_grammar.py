@@ -7,6 +7,7 @@ import re
 
 import pytest
 from engine_driver import EOS, TOKEN_BYTES, VOCAB_SIZE, ChoiceMatcher, Driver, alone, ids_of
+
 from radixlm.grammar.compiler import compile_spec
 from radixlm.grammar.spec import JsonSchema, Regex
 from radixlm.runtime import messages as m

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
+
 from radixlm.runtime import messages as m
 from radixlm.runtime.engine_process import EngineLoop, seed_source
 from radixlm.runtime.transport import Addresses, BlockingEnd, Transport

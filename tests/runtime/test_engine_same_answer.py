@@ -9,6 +9,7 @@ from collections import Counter
 from engine_driver import Driver, alone
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from radixlm.runtime import messages as m
 from radixlm.runtime.scheduler_limits import SchedulerLimits
 

@@ -6,6 +6,7 @@ import pytest
 from bare_requests import bare_request
 from hypothesis import given
 from hypothesis import strategies as st
+
 from radixlm.errors import InvariantError
 from radixlm.runtime.followers import InFlight
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from gateway_harness import GatewayHarness, eos_after
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toy_tokenizer import END, EOS
+
 from radixlm.grammar.spec import Choice, Regex, spec_key
 from radixlm.runtime import messages as m
 from radixlm.runtime.stop_strings import StopStrings
-from toy_tokenizer import END, EOS
 
 
 def generate(name: str = "r", branch: str | None = None, text: str = "", **fields) -> m.Generate:

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from toy_tokenizer import ToyTokenizer
+
 from radixlm.runtime import messages as m
 from radixlm.runtime.config import EngineConfig
 from radixlm.runtime.gateway_process import GatewayServer
 from radixlm.runtime.loops import new_event_loop
 from radixlm.runtime.transport import Addresses, BlockingEnd, Transport
-from toy_tokenizer import ToyTokenizer
 
 numbers = itertools.count()
 

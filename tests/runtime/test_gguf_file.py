@@ -9,10 +9,11 @@ from typing import Any
 import gguf
 import numpy as np
 import pytest
+from tiny_vocabularies import write_gguf
+
 from radixlm.errors import ModelError
 from radixlm.runtime.gguf_file import MAX_ARRAY_ITEMS, open_gguf
 from radixlm.runtime.model_files import ModelFiles
-from tiny_vocabularies import write_gguf
 
 METADATA: dict[str, Any] = {
     "general.architecture": "llama",

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 from process_checks import descendants, has_mapped, is_running, wait_until
+from toy_processes import toy_command
+
 from radixlm.errors import EngineDied, ModelError, ProgramError, RadixError, ServiceError
 from radixlm.runtime import messages as m
 from radixlm.runtime.config import EngineConfig
 from radixlm.runtime.launch import Runtime
 from radixlm.runtime.transport import Addresses, Transport
-from toy_processes import toy_command
 
 WAIT_S = 60.0
 SUPPORT = str(Path(__file__).resolve().parent.parent / "support")

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+
 from radixlm.errors import GrammarError, RadixError, SamplingError
 from radixlm.grammar.spec import Choice, JsonSchema, Regex, spec_key
 from radixlm.runtime import messages as m

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from radixlm.errors import ModelError
 from radixlm.runtime import model_files
 from radixlm.runtime.model_files import ALIASES, cached_path, resolve_model

@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
 from radixlm.errors import ModelError
 from radixlm.runtime import model_files
 from radixlm.runtime.model_files import PackagedModel, cached_path

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from paged_steps import LogitsProbe, PagedSequence, no_sampling, plan_step
+from tiny_llamas import TinyLlama, tiny_llama, write_gguf
+
 from radixlm.errors import ConfigError
 from radixlm.runtime.model_runner import SCORED_ROWS_PER_CHUNK, ModelRunner
 from radixlm.runtime.plan import Logprobs, ScoreRows, SharedGroup, StepResult
-from tiny_llamas import TinyLlama, tiny_llama, write_gguf
 
 TOLERANCE = 1e-3
 PAGE_SIZE = 4

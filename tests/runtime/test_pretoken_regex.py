@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from radixlm.runtime.pretoken_regex import Pattern
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"

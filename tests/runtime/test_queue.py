@@ -5,6 +5,7 @@ from __future__ import annotations
 from bare_requests import bare_request
 from hypothesis import given
 from hypothesis import strategies as st
+
 from radixlm.runtime.queue import WaitQueue
 
 

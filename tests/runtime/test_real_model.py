@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 from paged_steps import LogitsProbe, PagedSequence, plan_step
+from transformers_oracle import load_oracle
+
 from radixlm.runtime.model_files import ModelFiles
 from radixlm.runtime.model_runner import ModelRunner
 from radixlm.runtime.plan import SharedGroup
-from transformers_oracle import load_oracle
 
 # transformers parses the vocabulary twice to read a GGUF file: seconds alone, minutes beside other work
 pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+
 from radixlm.errors import GrammarError, ModelError
 from radixlm.runtime.config import EngineConfig
 from radixlm.runtime.roles import EXIT_STATUS_OF_ERROR, error_in, error_line

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from radixlm.runtime.safe_boundary import BoundaryFinder, boundary_finder
-from radixlm.runtime.tokenizer_gguf import pre_tokenizer_of
 from text_samples import SAMPLES, odd_texts
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+from radixlm.runtime.safe_boundary import BoundaryFinder, boundary_finder
+from radixlm.runtime.tokenizer_gguf import pre_tokenizer_of
 
 BYTE_LEVEL = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 GPT2 = pre_tokenizers.ByteLevel(add_prefix_space=False)

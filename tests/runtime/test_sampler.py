@@ -11,9 +11,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling_oracle import NO_SCORES, Row, adjusted, build_batch, draw, kept_tokens, probabilities
+
 from radixlm.runtime.plan import ScoreRows
 from radixlm.runtime.sampler import INFINITE, NOT_A_NUMBER, NOTHING_ALLOWED, sample
-from sampling_oracle import NO_SCORES, Row, adjusted, build_batch, draw, kept_tokens, probabilities
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from radixlm.runtime.sampler_truncation import TruncationArgs, truncate
 from sampling_oracle import Row, kept_tokens
+
+from radixlm.runtime.sampler_truncation import TruncationArgs, truncate
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0, 6.0])

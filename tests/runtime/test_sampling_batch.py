@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from bare_requests import bare_request
+
 from radixlm.runtime.bans import Bans
 from radixlm.runtime.sampling_batch import SampleRow, SamplingTable
 from radixlm.runtime.token_counts import TokenCounts

@@ -6,6 +6,8 @@ import math
 
 import pytest
 import torch
+from sampling_oracle import Row, noise, philox
+
 from radixlm.runtime.sampling_noise import (
     MAX_NOISE,
     NoiseKeys,
@@ -15,7 +17,6 @@ from radixlm.runtime.sampling_noise import (
     race,
     to_noise,
 )
-from sampling_oracle import Row, noise, philox
 
 # (counter, key, result): the known answers published with the Random123 library
 KNOWN_ANSWERS = [

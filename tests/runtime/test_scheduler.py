@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 from engine_driver import Driver, alone
+
 from radixlm.errors import ConfigError, InvariantError
 from radixlm.runtime import messages as m
 from radixlm.runtime.request import LEGAL_TRANSITIONS, RequestStatus

@@ -6,6 +6,7 @@ import random
 
 import pytest
 from engine_driver import Driver
+
 from radixlm.runtime.scheduler_limits import SchedulerLimits
 
 

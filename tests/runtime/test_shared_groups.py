@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from radixlm.runtime.shared_groups import shared_groups
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from radixlm.errors import ConfigError
 from radixlm.runtime.socket_folder import SocketFolder, remove_abandoned
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from radixlm.runtime.stop_strings import StopMatch, StopStrings
 
 small = st.binary(min_size=1, max_size=4).map(lambda data: bytes(97 + b % 2 for b in data))

@@ -6,6 +6,7 @@ from typing import Any
 
 import jinja2
 import pytest
+
 from radixlm.runtime.template_budget import LimitExceeded, Refused, TemplateLimits
 from radixlm.runtime.template_sandbox import SandboxedTemplate
 

@@ -6,6 +6,7 @@ import time
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from radixlm.runtime.text_memory import TextMemory, special_key
 
 TEXTS = st.text(alphabet="ab\xe9", max_size=8).map(lambda text: text.encode())

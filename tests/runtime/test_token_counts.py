@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+
 from radixlm.runtime.token_buffer import TokenBuffer
 from radixlm.runtime.token_counts import TokenCounts
 

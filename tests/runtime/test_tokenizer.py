@@ -6,11 +6,12 @@ import time
 
 import pytest
 from hypothesis import given, settings
-from radixlm.runtime.model_files import ModelFiles
-from radixlm.runtime.tokenizer import Tokenizer, load_tokenizer
 from text_samples import SAMPLES, odd_texts
 from tokenizers import Tokenizer as Backend
 from transformers.integrations.gguf import convert_gguf_tokenizer, get_gguf_tokenizer
+
+from radixlm.runtime.model_files import ModelFiles
+from radixlm.runtime.tokenizer import Tokenizer, load_tokenizer
 
 pytestmark = pytest.mark.model
 

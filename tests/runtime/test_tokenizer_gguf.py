@@ -6,10 +6,6 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from radixlm.errors import ModelError, PromptError
-from radixlm.runtime.model_files import ModelFiles
-from radixlm.runtime.tokenizer import Piece, Tokenizer, load_tokenizer
-from radixlm.runtime.tokenizer_gguf import pre_tokenizer_of, read_gguf_tokenizer
 from text_samples import SAMPLES, odd_texts
 from tiny_vocabularies import (
     SPECIALS,
@@ -19,6 +15,11 @@ from tiny_vocabularies import (
     write_gguf,
 )
 from transformers import AutoTokenizer
+
+from radixlm.errors import ModelError, PromptError
+from radixlm.runtime.model_files import ModelFiles
+from radixlm.runtime.tokenizer import Piece, Tokenizer, load_tokenizer
+from radixlm.runtime.tokenizer_gguf import pre_tokenizer_of, read_gguf_tokenizer
 
 quick = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

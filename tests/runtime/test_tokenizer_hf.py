@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from radixlm.errors import ModelError
-from radixlm.runtime.model_files import resolve_model
-from radixlm.runtime.tokenizer import Tokenizer, load_tokenizer
 from text_samples import SAMPLES, odd_texts
 from tiny_vocabularies import (
     CHATML,
@@ -21,6 +18,10 @@ from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers, processor
 from tokenizers import Tokenizer as Backend
 from tokenizers.models import BPE, WordPiece
 from transformers import PreTrainedTokenizerFast
+
+from radixlm.errors import ModelError
+from radixlm.runtime.model_files import resolve_model
+from radixlm.runtime.tokenizer import Tokenizer, load_tokenizer
 
 quick = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from radixlm.runtime.loops import new_event_loop
 from radixlm.runtime.transport import (
     MESSAGES_PER_WAKE,

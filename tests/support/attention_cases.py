@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+
 from radixlm.kernels.ops import DecoderShape, KvPool, PrefixGroup, StepBatch
 
 

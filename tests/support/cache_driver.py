@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from kv_memory import KvMemory, slot_values
+
 from radixlm.radix_cache.cache import Lease, PrefixCache
 
 

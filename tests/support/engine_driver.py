@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 from fake_runner import FakeRunner
+
 from radixlm.errors import GrammarError
 from radixlm.runtime import messages as m
 from radixlm.runtime.engine import Engine

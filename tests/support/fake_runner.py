@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+
 from radixlm.runtime.plan import BatchPlan, Logprobs, StepResult
 
 EMPTY = -1

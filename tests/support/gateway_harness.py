@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from toy_tokenizer import EOS, ToyTokenizer
+
 from radixlm.runtime import messages as m
 from radixlm.runtime.config import EngineConfig
 from radixlm.runtime.gateway import Gateway
-from toy_tokenizer import EOS, ToyTokenizer
 
 Message = TypeVar("Message")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+
 from radixlm.runtime.plan import BatchPlan, SamplingBatch, ScoreRows, SharedGroup, StepResult
 
 

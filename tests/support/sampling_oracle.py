@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+
 from radixlm.runtime.plan import SamplingBatch, ScoreRows
 
 NO_SCORES = ScoreRows(

@@ -6,6 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from slow_recogniser import slow_accepts
+from toy_vocabulary import byte_vocabulary
+
 from radixlm.errors import GrammarError
 from radixlm.grammar.compiler import compile_grammar
 from radixlm.grammar.expr import Grammar, Limits
@@ -13,8 +16,6 @@ from radixlm.grammar.frontends.json_schema import build
 from radixlm.grammar.masks import TokenMasks
 from radixlm.grammar.matcher import Matcher
 from radixlm.grammar.spec import JsonSchema
-from slow_recogniser import slow_accepts
-from toy_vocabulary import byte_vocabulary
 
 _VOCABULARY = byte_vocabulary()
 

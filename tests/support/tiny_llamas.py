@@ -10,9 +10,10 @@ from typing import Any
 import gguf
 import numpy as np
 import torch
-from radixlm.runtime.model_files import ModelFiles
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+from radixlm.runtime.model_files import ModelFiles
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,9 +10,10 @@ from typing import Any
 import gguf
 import numpy as np
 import tokenizers
-from radixlm.runtime.tokenizer_parts import byte_alphabet
 from text_samples import SAMPLES
 from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from radixlm.runtime.tokenizer_parts import byte_alphabet
 
 SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 CHATML = (

@@ -33,10 +33,11 @@ def toy_command(role: str, config: EngineConfig, folder: Path, epoch: int) -> li
 def make_core(config: EngineConfig):
     """The real engine core over the fake runner."""
     from fake_runner import FakeRunner
+    from toy_tokenizer import EOS, TOKEN_BYTES, ToyTokenizer
+
     from radixlm.runtime.engine import Engine
     from radixlm.runtime.grammar_loading import GrammarLoader
     from radixlm.runtime.vocab_facts import VocabFacts
-    from toy_tokenizer import EOS, TOKEN_BYTES, ToyTokenizer
 
     tokenizer = ToyTokenizer()
     letters = {TOKEN_BYTES.index(bytes((b,))): 4.0 for b in b"abcdefghijklmnopqrstuvwxyz "}
@@ -83,8 +84,9 @@ def main() -> int:
         if options.role == "engine":
             run_engine(config, options.folder, options.epoch, options.parent)
         else:
-            from radixlm.runtime.gateway_process import serve
             from toy_tokenizer import ToyTokenizer
+
+            from radixlm.runtime.gateway_process import serve
 
             serve(config, options.folder, ToyTokenizer())
     except RadixError as error:

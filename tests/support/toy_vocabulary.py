@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from radixlm.grammar.masks import TokenMasks
 from radixlm.grammar.matcher import Matcher
 from radixlm.grammar.program import GrammarProgram

@@ -6,9 +6,10 @@ import contextlib
 import io
 
 import torch
-from radixlm.runtime.model_files import ModelFiles
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
+
+from radixlm.runtime.model_files import ModelFiles
 
 
 def load_oracle(files: ModelFiles) -> PreTrainedModel:

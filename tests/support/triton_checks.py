@@ -118,10 +118,11 @@ def interpret_checks() -> dict[str, Check]:
 def compile_checks() -> dict[str, Check]:
     """Each kernel to machine code of each architecture."""
     import triton
-    from radixlm.kernels.triton.paged_decode_attention import paged_decode_attention_kernel
-    from radixlm.kernels.triton.rms_norm import rms_norm_kernel
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
+
+    from radixlm.kernels.triton.paged_decode_attention import paged_decode_attention_kernel
+    from radixlm.kernels.triton.rms_norm import rms_norm_kernel
 
     def compiled(
         kernel,

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 
 import pytest
+
 from radixlm.grammar.frontends.char_classes import ASCII, Ranges, ignoring_case, unicode_class
 
 

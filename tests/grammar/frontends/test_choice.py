@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from toy_vocabulary import accepts, allowed, byte_vocabulary, matcher_of
+
 from radixlm.errors import GrammarError
 from radixlm.grammar.compiler import compile_spec
 from radixlm.grammar.expr import Limits
 from radixlm.grammar.spec import Choice
-from toy_vocabulary import accepts, allowed, byte_vocabulary, matcher_of
 
 VOCABULARY = byte_vocabulary()
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toy_vocabulary import accepts, allowed, byte_vocabulary, matcher_of
+
 from radixlm.errors import GrammarError
 from radixlm.grammar.compiler import compile_spec
 from radixlm.grammar.expr import Limits
 from radixlm.grammar.masks import TokenMasks
 from radixlm.grammar.matcher import Matcher
 from radixlm.grammar.spec import Regex
-from toy_vocabulary import accepts, allowed, byte_vocabulary, matcher_of
 
 VOCABULARY = byte_vocabulary()
 SHARED_DATA = Path(__file__).parents[3].resolve().parent / "shared" / "data"

@@ -4,6 +4,7 @@ import enum
 from typing import Any
 
 import pytest
+
 from radixlm import (
     OutputError,
     ProgramError,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from radixlm import ProgramError, SamplingError, select
 from radixlm.lang.primitives.select import ChoicesMethod, Select, greedy_scores
 from radixlm.runtime.messages import Scored, Usage

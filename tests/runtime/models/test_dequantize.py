@@ -5,6 +5,7 @@ from __future__ import annotations
 import gguf
 import numpy as np
 import pytest
+
 from radixlm.errors import ModelError
 from radixlm.runtime.gguf_file import GgufTensor
 from radixlm.runtime.models.dequantize import dequantize

@@ -6,12 +6,13 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+from tiny_llamas import TinyLlama, edit_config, tiny_llama, write_gguf
+
 from radixlm.errors import ModelError
 from radixlm.kernels.ops import DecoderWeights
 from radixlm.runtime.model_files import ModelFiles
 from radixlm.runtime.models.registry import families, open_weights
-from safetensors.torch import load_file, save_file
-from tiny_llamas import TinyLlama, edit_config, tiny_llama, write_gguf
 
 
 def load_all(files: ModelFiles) -> DecoderWeights:

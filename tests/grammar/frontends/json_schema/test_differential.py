@@ -8,11 +8,12 @@ from typing import Any
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from radixlm.errors import GrammarError
-from radixlm.grammar.expr import Grammar
 from schema_checks import Compiled, compact, grammar_of
 from schema_strategies import documents, orders, values
 from slow_recogniser import slow_accepts
+
+from radixlm.errors import GrammarError
+from radixlm.grammar.expr import Grammar
 
 _SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 

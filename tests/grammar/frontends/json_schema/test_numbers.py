@@ -8,6 +8,8 @@ from fractions import Fraction
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slow_recogniser import slow_accepts
+
 from radixlm.grammar.expr import Expr, Grammar
 from radixlm.grammar.frontends.json_schema.numbers import (
     NumberSet,
@@ -15,7 +17,6 @@ from radixlm.grammar.frontends.json_schema.numbers import (
     integer_text,
     number_text,
 )
-from slow_recogniser import slow_accepts
 
 _bounds = st.one_of(
     st.none(),

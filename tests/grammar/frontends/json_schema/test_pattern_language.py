@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+
 from radixlm.errors import GrammarError
 from radixlm.grammar.frontends.json_schema.code_points import (
     accepts,

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from radixlm.errors import GrammarError
 from schema_checks import Compiled, compact, grammar_of
+
+from radixlm.errors import GrammarError
 
 _SHARED = Path(__file__).parents[5] / "shared"
 _BENCH = _SHARED / "data" / "jsonschemabench_dev.jsonl"

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from schema_checks import grammar_of, refused
+
 from radixlm.errors import GrammarError
 from radixlm.grammar.expr import Limits
 from radixlm.grammar.frontends.json_schema.source import parse, value_key, value_text
-from schema_checks import grammar_of, refused
 
 _json = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=4)),

@@ -7,11 +7,12 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slow_recogniser import slow_accepts
+
 from radixlm.grammar.expr import Expr, Grammar, chars, conj, minus, repeat, star
 from radixlm.grammar.frontends.json_schema.code_points import ANY_CHAR, ANY_TEXT, text_language
 from radixlm.grammar.frontends.json_schema.source import string_text
 from radixlm.grammar.frontends.json_schema.strings import OtherTexts, StringText
-from slow_recogniser import slow_accepts
 
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 _specials = st.text(
