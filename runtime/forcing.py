@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ..errors import UserError
 from .constraint import Constraint, MatcherLike
 from .vocab_facts import VocabFacts
 
@@ -58,7 +59,10 @@ class Forcer:
         if remaining <= 0 or ends_inside_code_point(tail):
             return []
         data = present.forced_bytes()
-        token_ids = list(self._encode(data)) if data else []
+        try:
+            token_ids = list(self._encode(data)) if data else []
+        except UserError:  # a byte that stands only inside longer tokens
+            return []
         if not token_ids or b"".join(map(self._facts.bytes_of, token_ids)) != data:
             return []  # bytes that the vocabulary cannot spell whole: leave them to sampling
         ahead = present.fork()

@@ -31,7 +31,7 @@ from .sampler_truncation import TruncationArgs, is_truncated, truncate
 from .sampling_noise import NoiseKeys, race, race_among
 
 _BLOCK_ROWS = (
-    64  # rows whose log-probabilities are made at once: bounds the extra memory to one such block
+    64  # rows worked on at once: bounds the extra memory, however many rows a step samples
 )
 
 NOT_A_NUMBER = "the model's logits of this row are not numbers"
@@ -49,19 +49,12 @@ def sample(
     `logits`: float32 [R, V], left unchanged. `masks`: [M, ceil(V / 32)], the rows of `batch.mask_rows` in order; bit i % 32
     of word i // 32 allows token i.
     """
-    raw = _rows_of(logits, batch.rows)
-    token_ids = torch.empty(0, dtype=torch.int64)
+    chosen = np.empty(batch.rows.size, dtype=np.int32)
     reasons: dict[int, str] = {}
-    if raw.shape[0]:
-        token_ids, best = _argmax(raw)
-        worked = np.flatnonzero(_needs_work(batch) & np.isfinite(best.cpu().numpy()))
-        if worked.size:
-            rows = _indices(worked, logits.device)
-            found = (token_ids[rows], best[rows])
-            ids, best_left = _work(raw.index_select(0, rows), found, worked, batch, masks)
-            token_ids[rows], best[rows] = ids, best_left
-        reasons = _reasons(best.cpu().numpy())
-    chosen = token_ids.cpu().numpy().astype(np.int32)
+    for start in range(0, batch.rows.size, _BLOCK_ROWS):
+        members = np.arange(start, min(start + _BLOCK_ROWS, batch.rows.size))
+        chosen[members], failed = _choose(logits, members, batch, masks)
+        reasons.update(failed)
     chosen[list(reasons)] = -1
     return StepResult(
         token_ids=chosen,
@@ -71,6 +64,23 @@ def sample(
         else None,
         errors=tuple(sorted(reasons.items())),
     )
+
+
+def _choose(
+    logits: Tensor, members: npt.NDArray[np.int64], batch: SamplingBatch, masks: U32 | None
+) -> tuple[I32, dict[int, str]]:
+    """Tokens of the rows k = `members`, and which of them could not be sampled, with the reason."""
+    raw = _rows_of(logits, batch.rows[members])
+    token_ids, best = _argmax(raw)
+    needs = _needs_work(batch)[members] & np.isfinite(best.cpu().numpy())
+    places = np.flatnonzero(needs)
+    if places.size:
+        rows = _indices(places, logits.device)
+        found = (token_ids[rows], best[rows])
+        ids, best_left = _work(raw.index_select(0, rows), found, members[places], batch, masks)
+        token_ids[rows], best[rows] = ids, best_left
+    failed = {int(members[place]): why for place, why in _reasons(best.cpu().numpy()).items()}
+    return token_ids.cpu().numpy().astype(np.int32), failed
 
 
 # -- the steps -----------------------------------------------------------------------------------------------------

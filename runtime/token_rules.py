@@ -59,7 +59,8 @@ class TokenRules:
 
     def end_early(self, request: Request) -> None:
         """No page is left for another token: the sample ends with what it has."""
-        request.ending = self._ending_by_limit(request)
+        if request.ending is None:  # else only scores of its forced tokens were pending
+            request.ending = self._ending_by_limit(request)
         request.pending_scores.clear()
 
     def _append(self, request: Request, token_id: int) -> str | None:

@@ -30,6 +30,11 @@ class WireError(msgspec.Struct, frozen=True):
         return by_name(self.name)(self.message, place=self.place, hint=self.hint)
 
 
+MAX_STOPS = 64
+MAX_STOP_CHARACTERS = 16384
+MAX_STOP_TOKEN_IDS = 1024
+
+
 class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
     """How tokens are chosen. `check()` names the first value out of range."""
 
@@ -79,6 +84,17 @@ class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
             raise SamplingError(f"stop={self.stop!r} is not a tuple of strings", place="stop")
         if not all(self.stop):
             raise SamplingError("a stop string is empty", place="stop")
+        if len(self.stop) > MAX_STOPS or sum(map(len, self.stop)) > MAX_STOP_CHARACTERS:
+            raise SamplingError(
+                f"{len(self.stop)} stop strings of {sum(map(len, self.stop))} characters; at most {MAX_STOPS} of"
+                f" {MAX_STOP_CHARACTERS} together are taken, since each is looked for at every token",
+                place="stop",
+            )
+        if len(self.stop_token_ids) > MAX_STOP_TOKEN_IDS:
+            raise SamplingError(
+                f"{len(self.stop_token_ids)} stop token ids, at most {MAX_STOP_TOKEN_IDS} are taken",
+                place="stop_token_ids",
+            )
         for token_id, bias in self.logit_bias.items():
             if token_id < 0 or not (-1000.0 <= bias <= 1000.0):
                 raise SamplingError(

@@ -379,3 +379,17 @@ def test_given_tokens_are_scored_beside_sampling() -> None:
         assert result.scores.chosen[q] == pytest.approx(expected[q % 64], abs=1e-5)
         best = np.argsort(-logits[q])[: q % 3].tolist()
         assert result.scores.top_ids[q].tolist() == best + [-1] * (2 - len(best))
+
+
+def test_more_rows_than_a_block_sample_as_they_would_alone() -> None:
+    logits = np.random.default_rng(5).normal(size=(150, 40)).astype(np.float32)
+    mask = frozenset(range(0, 40, 3))
+    rows = [
+        Row(temperature=float(k % 2), seed=k, position=k, allowed=mask if k % 5 == 0 else None)
+        for k in range(150)
+    ]
+    logits[140] = np.nan
+    whole = run(logits, rows)
+    assert [k for k, _ in whole.errors] == [140]
+    for k in (0, 1, 63, 64, 65, 127, 128, 149):
+        assert run(logits[k : k + 1], rows[k : k + 1]).token_ids[0] == whole.token_ids[k]
