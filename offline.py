@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, cast, overloa
 
 from radixlm.errors import OutputError, ProgramError, PromptError, RadixError, TimedOut
 from radixlm.grammar.spec import Choice, JsonSchema, Regex, Spec
+from radixlm.lang.plain_text import check_text
+from radixlm.lang.primitives.gen import check_choices, check_regex
 from radixlm.lang.sampling import SamplingOptions, build_params, clean_options
 from radixlm.runtime import messages as m
 from radixlm.runtime.batches import carry_out
@@ -257,6 +259,7 @@ class Engine:
 def _prompt_segments(prompt: Prompt | Sequence[Prompt]) -> tuple[list[m.Segment], bool]:
     """The prompts as segments, and whether a list of them was given."""
     if isinstance(prompt, str):
+        check_text(prompt, "prompt")
         return [m.Text(prompt)], False
     items = list(prompt)
     if items and all(_is_token_id(item) for item in items):
@@ -264,6 +267,7 @@ def _prompt_segments(prompt: Prompt | Sequence[Prompt]) -> tuple[list[m.Segment]
     segments: list[m.Segment] = []
     for number, item in enumerate(items):
         if isinstance(item, str):
+            check_text(item, f"prompt[{number}]")
             segments.append(m.Text(item))
         elif isinstance(item, Sequence) and all(_is_token_id(part) for part in item):
             segments.append(m.Ids(tuple(int(part) for part in item)))
@@ -294,6 +298,9 @@ def _chat_segments(
                     place=f"messages[{number}]",
                     hint='A message is {"role": ..., "content": ...}',
                 )
+            for key, value in message.items():
+                if isinstance(value, str):
+                    check_text(value, f"messages[{number}].{key}")
         segments.append(m.Chat(tuple(dict(message) for message in conversation)))
     return segments, is_list
 
@@ -312,13 +319,9 @@ def _constraint_of(options: GenerateOptions) -> tuple[Spec | None, Decode]:
             f"a request takes one constraint, not {' and '.join(names)}", place=names[1]
         )
     if regex is not None:
-        return Regex(regex), _complete_text
+        return Regex(check_regex(regex)), _complete_text
     if choices is not None:
-        if isinstance(choices, str):
-            raise ProgramError(
-                f"choices={choices!r} is one text, not a list of them", place="choices"
-            )
-        return Choice(tuple(choices)), _complete_text
+        return Choice(check_choices(choices)), _complete_text
     if json_schema is None and isinstance(schema, (str, Mapping)):
         json_schema = cast("str | Mapping[str, Any]", schema)
     if json_schema is not None:

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .token_costs import NEVER
+
 BOTTOM = -1
 HOLE = -2
 _FIRST_LOOP = -3
@@ -75,7 +77,7 @@ class FrameCosts:
             return self._state_costs[code]
         loop = loop_of(code)
         rounds = 0 if lo == FAR else lo
-        return rounds * self._round_costs[loop] + self._state_costs[self._exits[loop]]
+        return min(NEVER, rounds * self._round_costs[loop] + self._state_costs[self._exits[loop]])
 
 
 class StackStore:
@@ -110,9 +112,12 @@ class StackStore:
             known = self._known[key] = Stack(
                 self._next_uid,
                 tuple(ordered),
-                min(c + (0 if p is None else p.cost) for c, p in zip(costs, parents, strict=True)),
+                min(
+                    min(NEVER, c + (0 if p is None else p.cost))
+                    for c, p in zip(costs, parents, strict=True)
+                ),
                 max(
-                    c + (0 if p is None else p.worst_cost)
+                    min(NEVER, c + (0 if p is None else p.worst_cost))
                     for c, p in zip(costs, parents, strict=True)
                 ),
             )

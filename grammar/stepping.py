@@ -24,6 +24,7 @@ from .stacks import (
     loop_of,
     round_done,
 )
+from .token_costs import NEVER
 
 UNKNOWN = -2
 DEAD = -1
@@ -217,7 +218,9 @@ class StateStore:
         if known is None:
             cost = 0
             if not is_accepting and not holes:
-                cost = min(self.state_costs[source] + stack.cost for source, stack in configs)
+                cost = min(
+                    NEVER, *(self.state_costs[source] + stack.cost for source, stack in configs)
+                )
             known = self._known[key] = MatchState(configs, is_accepting, holes, cost)
         return known
 

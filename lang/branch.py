@@ -12,15 +12,15 @@ All of it under the run's lock.
 from __future__ import annotations
 
 from concurrent.futures import CancelledError
-from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Aborted, ProgramError, RadixError
+from ..errors import Aborted, ProgramError, RadixError, ServiceError
 from ..runtime.messages import Generate, Hints, RoleBegin, RoleEnd, Score, Text
 from .chat import RoleMark, check_begin, check_end
 from .outbox import Outbox, neutral_start
+from .plain_text import check_text
 from .sampling import build_params, derive_seed
 from .variable import Failure, Meta, Span, Variable, explain, sum_usage, user_place
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..grammar.spec import Spec
     from ..runtime.messages import Finished, Output, SamplingParams, Scored
     from .run import Run
-    from .variable import Readable
+    from .variable import Place, Readable
 
     Decide = Callable[[Scored, Scored | None, int | None], tuple[int, tuple[float, ...]]]
     Ranked = Callable[[Scored, Scored | None], tuple[int, tuple[float, ...]]]
@@ -52,6 +52,7 @@ class Branch:
         self.last: Variable | None = None  # whatever follows depends on it
         self.open_role: str | None = None
         self.is_closed = False
+        self.failure: Failure | None = None  # why the backend has no such branch
         self.outbox = Outbox(run.backend, run.namespace, run.strict_text)
         self._origin = origin
         self._inherited: dict[str, Readable] = {}
@@ -64,6 +65,7 @@ class Branch:
         """Constant text at the end."""
         with self.run.lock:
             self._check_open()
+            check_text(text)
             self.pieces.append(text)
             self.outbox.do(partial(self.outbox.add, Text(text)))
 
@@ -71,6 +73,7 @@ class Branch:
         """Open a chat message."""
         with self.run.lock:
             self._check_open()
+            check_text(role)
             check_begin(role, self.open_role)
             self.open_role = role
             self.pieces.append(RoleMark(role, begins=True))
@@ -127,7 +130,7 @@ class Branch:
                 child.last, child.open_role = self.last, self.open_role
                 child.inherit(self.variables)
                 child.outbox.is_held = True
-            self.outbox.do(partial(self._send_fork, children))
+            self.outbox.do(partial(self._send_fork, children, user_place()))
             return children
 
     def inherit(self, variables: Mapping[str, Readable]) -> None:
@@ -204,10 +207,16 @@ class Branch:
         for future in futures:
             future.add_done_callback(partial(self._scored, variable, choices, rank, futures))
 
-    def _send_fork(self, children: list[Branch]) -> None:
-        if self.last is None or self.last.failure is None:
-            with suppress(RadixError):  # the backend is gone: each child's first request says so
+    def _send_fork(self, children: list[Branch], place: Place) -> None:
+        for child in children:
+            child.failure = self.failure
+        if self.failure is None and (self.last is None or self.last.failure is None):
+            try:
                 self.outbox.fork([child.outbox for child in children])
+            except Exception as error:  # noqa: BLE001  raised where the program reads
+                text = self.text_so_far()
+                for child in children:
+                    child.failure = Failure(explain(_as_radix(error), "forking", place, text))
         for child in children:
             child.outbox.release()
 
@@ -216,16 +225,16 @@ class Branch:
     ) -> Sequence[Future[Any]]:
         """Send a request, unless what it depends on has failed. Nothing was sent: no futures."""
         earlier = variable.before.failure if variable.before is not None else None
-        if earlier is not None:
-            self._fail(variable, earlier)
+        if (failure := earlier or self.failure) is not None:
+            self._fail(variable, failure)
             return ()
         try:
             self.outbox.begin()
             self.outbox.flush()
             variable.request = self.run.backend.new_id(variable.name)
             return send()
-        except RadixError as error:
-            self._fail(variable, self._failure(variable, error))
+        except Exception as error:  # noqa: BLE001  raised where the program reads
+            self._fail(variable, self._failure(variable, _as_radix(error)))
             return ()
 
     # ------------------------------------------------------------------------------------ answers, on any thread
@@ -312,6 +321,14 @@ class Branch:
                 "this branch has ended",
                 hint="Append before its run returns, or before the join of its group",
             )
+
+
+def _as_radix(error: Exception) -> RadixError:
+    if isinstance(error, RadixError):
+        return error
+    own = ServiceError(f"the backend could not take the request: {error!r}")
+    own.__cause__ = error
+    return own
 
 
 def _text_of(output: Output) -> object:

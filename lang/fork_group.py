@@ -6,9 +6,12 @@ Owns `+=` over all children and `join`. Must not know branches or messages: it w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overload
 
 from ..errors import ProgramError
+from .chat import check_begin, check_end
+from .primitives.roles import BeginRole, EndRole
 
 if TYPE_CHECKING:
     from .ir import Node
@@ -34,6 +37,10 @@ class ForkedState(Protocol):
 
     def sync(self) -> Any:
         """Wait for all, raise what failed."""
+        ...
+
+    def open_role(self) -> str | None:
+        """The role of the open chat message."""
         ...
 
     def close(self) -> None:
@@ -92,7 +99,9 @@ class ForkGroup(Sequence[S], Generic[S]):
             if mode in _GATHER:
                 self._gather()
             else:
-                for node in [node for nodes in self._each(_added) for node in nodes]:
+                added = self._each(_added)
+                self._check_roles(added)
+                for node in chain.from_iterable(added):
                     self._parent += node
         finally:
             for child in self._children:
@@ -102,6 +111,21 @@ class ForkGroup(Sequence[S], Generic[S]):
         values = self._each(_own_values)
         for name in dict.fromkeys(name for own in values for name in own):
             self._parent[name] = [own[name] for own in values if name in own]
+
+    def _check_roles(self, added: list[list[Node]]) -> None:
+        """ProgramError if the children's chat messages, one after another, do not fit into the parent's."""
+        role = self._parent.open_role()
+        for index, node in ((i, node) for i, nodes in enumerate(added) for node in nodes):
+            try:
+                if isinstance(node, BeginRole):
+                    check_begin(node.role, role)
+                    role = node.role
+                elif isinstance(node, EndRole):
+                    check_end(node.role, role)
+                    role = None
+            except ProgramError as error:
+                error.add_note(f"child {index} of fork({len(self)}) at {self._place}")
+                raise
 
     def _each(self, read: Callable[[S], T]) -> list[T]:
         """What `read` gives for each child. Raises the first failure once all children ended."""

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 _MAX_LIVE = 256  # enough to keep any batch full; more would only queue in the engine
 _RUN_NAMES = frozenset({"backend", "timeout_s", "seed", "namespace", "strict_text"})
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class Program:
     """A program. Call `run` to execute it; calling it with a state, inside another program, runs it in place."""
 
     def __init__(self, body: Callable[..., Any], bound: Mapping[str, Any] | None = None) -> None:
-        """ProgramError if `body` is async, a generator, or takes no state."""
+        """ProgramError if `body` is async, a generator, takes no state, or calls a parameter as an option of `run`."""
         if inspect.iscoroutinefunction(body) or inspect.isgeneratorfunction(body):
             raise ProgramError(
                 f"{body.__qualname__} is async or a generator",
@@ -39,6 +40,13 @@ class Program:
             raise ProgramError(
                 f"{body.__qualname__} takes no state", hint="Its first parameter is `s`"
             )
+        for parameter in parameters[1:]:
+            if parameter.name in _RUN_NAMES and parameter.kind in _BY_NAME:
+                raise ProgramError(
+                    f"the parameter {parameter.name!r} of {body.__qualname__} is an option of its runs",
+                    place=parameter.name,
+                    hint="Give it another name",
+                )
         self._body = body
         self._parameters = frozenset(p.name for p in parameters[1:])
         self._bound = dict(bound or {})

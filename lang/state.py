@@ -6,7 +6,7 @@ waiting is done. A variable that fails raises where it is read; its error has no
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +65,12 @@ class State:
     @contextmanager
     def _role_block(self, role: str) -> Generator[State]:
         BeginRole(role).submit(self._branch)
-        yield self
+        try:
+            yield self
+        except BaseException:
+            with suppress(ProgramError):  # the block's own error counts
+                EndRole(role).submit(self._branch)
+            raise
         EndRole(role).submit(self._branch)
 
     @contextmanager
@@ -74,8 +79,10 @@ class State:
         pieces, variables = self._branch.pieces, self._branch.variables
         start = len(pieces)
         variables[name] = Span(pieces, start, None)
-        yield self
-        variables[name] = Span(pieces, start, len(pieces))
+        try:
+            yield self
+        finally:
+            variables[name] = Span(pieces, start, len(pieces))
 
     # ------------------------------------------------------------------------------------ reading
 
@@ -173,6 +180,10 @@ class State:
             else:
                 nodes.append(as_node(self._resolve(piece)))
         return nodes
+
+    def open_role(self) -> str | None:
+        """The role of the chat message that is open."""
+        return self._branch.open_role
 
     def close(self) -> None:
         """End this branch: it stays readable, nothing can be appended."""

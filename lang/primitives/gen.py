@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import OutputError, ProgramError
 from ..ir import Node
+from ..plain_text import check_text
 from ..sampling import clean_options
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def gen(
 ) -> Gen:
     """Continue the text by sampling, and keep the result in `s[name]` (a list if n > 1; the program goes on with the first).
 
-    At most one constraint: `regex` (whole output, Python syntax), `choices` (exactly one of them), `json_schema` (JSON text or dict; the
+    At most one constraint: `regex` (whole output, Python syntax), `choices` (exactly one of them; OutputError if cut), `json_schema` (JSON text or dict; the
     value stays text), or `schema` (a pydantic model, dataclass, TypedDict, Enum, Literal, int, list[...]; the value is of that type).
     To pick a choice by likelihood instead of sampling, use `select`.
 
@@ -77,9 +79,10 @@ def gen(
     constraint: Spec | None = None
     decode = text_of
     if regex is not None:
-        constraint = Regex(regex)
+        constraint = Regex(check_regex(regex))
     elif choices is not None:
         constraint = Choice(check_choices(choices))
+        decode = partial(_choice_of, constraint.choices)
     elif json_schema is not None:
         text = json_schema if isinstance(json_schema, str) else _as_json(json_schema)
         constraint = JsonSchema(text)
@@ -128,7 +131,7 @@ def gen_string(
 
 
 def check_choices(choices: Sequence[str]) -> tuple[str, ...]:
-    """The choices without repetitions. ProgramError if there are none, one is empty or not a string."""
+    """The choices without repetitions. ProgramError if there are none, one is empty or not a string; PromptError for a lone surrogate."""
     if isinstance(choices, str):
         raise ProgramError(f"choices={choices!r} is one string, not a list", place="choices")
     unique = tuple(dict.fromkeys(choices))
@@ -137,12 +140,31 @@ def check_choices(choices: Sequence[str]) -> tuple[str, ...]:
     for index, choice in enumerate(unique):
         if not isinstance(choice, str) or not choice:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ProgramError(f"choice {index} is {choice!r}", place=f"choices[{index}]")
+        check_text(choice, f"choices[{index}]")
     return unique
+
+
+def check_regex(regex: str) -> str:
+    """The pattern. ProgramError if it is not a string."""
+    if not isinstance(regex, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ProgramError(f"regex={regex!r} is not a string", place="regex")
+    return regex
 
 
 def text_of(output: Output) -> object:
     """The value of a gen without a type: its text."""
     return output.text
+
+
+def _choice_of(choices: tuple[str, ...], output: Output) -> object:
+    if output.grammar_complete is False and output.text not in choices:
+        raise _cut(output)
+    return output.text
+
+
+def _cut(output: Output) -> OutputError:
+    message = f"the output {output.text!r} was cut by max_tokens"
+    return OutputError(message, hint="Allow more tokens")
 
 
 def _typed(
@@ -154,9 +176,7 @@ def _typed(
 ) -> Gen:
     def decode(output: Output) -> object:
         if output.grammar_complete is False:
-            raise OutputError(
-                f"the output {output.text!r} was cut by max_tokens", hint="Allow more tokens"
-            )
+            raise _cut(output)
         try:
             return parse(output)
         except ValueError as error:

@@ -525,3 +525,20 @@ def test_a_mask_row_may_be_reused_between_calls() -> None:
     row = np.full((vocabulary.vocab_size + 31) // 32, 0xFFFFFFFF, dtype=np.uint32)
     matcher.fill_mask(row)
     assert np.unpackbits(row.view(np.uint8)).sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "tokens", "allowed"),
+    [
+        ("(?:é{100}|a{5})x", [b"a", "é".encode(), b"x"], {0}),
+        ("x|(?:(?:(?:(?:a{1000000}b){1000000}c){1000000}d){1000000}e){1000000}", [b"x", b"a", b"b", b"c", b"d", b"e"], {0}),
+    ],
+)  # fmt: skip
+def test_a_way_too_long_for_any_budget_is_closed_not_an_overflow(
+    pattern: str, tokens: list[bytes], allowed: set[int]
+) -> None:
+    vocabulary = Vocabulary([*tokens, None], [len(tokens)])
+    matcher = Matcher(TokenMasks(compile_spec(Regex(pattern), vocabulary.alphabet), vocabulary))
+    mask = np.zeros(1, dtype=np.uint32)
+    matcher.fill_mask(mask, 20)
+    assert {i for i in range(len(tokens)) if int(mask[0]) >> i & 1} == allowed

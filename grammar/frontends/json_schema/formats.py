@@ -29,11 +29,13 @@ _DATE = (
 )
 _OFFSET = r"([zZ]|[+-]([01]\d|2[0-3]):[0-5]\d)"
 _TIME = rf"(([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{{1,9}})?{_OFFSET}|23:59:60(\.\d{{1,9}})?([zZ]|[+-]00:00))"
-# RFC 3339, appendix A
-_DURATION_TIME = r"T(\d+H(\d+M(\d+S)?)?|\d+M(\d+S)?|\d+S)"
+# RFC 3339, appendix A; so few digits of each unit that the sum fits what programs keep durations in
+_HOURS, _MINUTES, _SECONDS = r"\d{1,6}H", r"\d{1,6}M", r"\d{1,6}S"
+_YEARS, _MONTHS, _WEEKS, _DAYS = r"\d{1,4}Y", r"\d{1,4}M", r"\d{1,5}W", r"\d{1,6}D"
+_DURATION_TIME = rf"T({_HOURS}({_MINUTES}({_SECONDS})?)?|{_MINUTES}({_SECONDS})?|{_SECONDS})"
 _DURATION = (
-    rf"P(\d+W|\d+D({_DURATION_TIME})?|\d+M(\d+D)?({_DURATION_TIME})?"
-    rf"|\d+Y(\d+M(\d+D)?)?({_DURATION_TIME})?|{_DURATION_TIME})"
+    rf"P({_WEEKS}|{_DAYS}({_DURATION_TIME})?|{_MONTHS}({_DAYS})?({_DURATION_TIME})?"
+    rf"|{_YEARS}({_MONTHS}({_DAYS})?)?({_DURATION_TIME})?|{_DURATION_TIME})"
 )
 
 
