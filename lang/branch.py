@@ -52,7 +52,7 @@ class Branch:
         self.last: Variable | None = None  # whatever follows depends on it
         self.open_role: str | None = None
         self.is_closed = False
-        self.failure: Failure | None = None  # why the backend has no such branch
+        self.error: BaseException | None = None  # why the backend has no such branch
         self.outbox = Outbox(run.backend, run.namespace, run.strict_text)
         self._origin = origin
         self._inherited: dict[str, Readable] = {}
@@ -209,14 +209,14 @@ class Branch:
 
     def _send_fork(self, children: list[Branch], place: Place) -> None:
         for child in children:
-            child.failure = self.failure
-        if self.failure is None and (self.last is None or self.last.failure is None):
+            child.error = self.error
+        if self.error is None and (self.last is None or self.last.failure is None):
             try:
                 self.outbox.fork([child.outbox for child in children])
             except Exception as error:  # noqa: BLE001  raised where the program reads
-                text = self.text_so_far()
+                cause = explain(_as_radix(error), "forking", place, self.text_so_far())
                 for child in children:
-                    child.failure = Failure(explain(_as_radix(error), "forking", place, text))
+                    child.error = cause
         for child in children:
             child.outbox.release()
 
@@ -225,8 +225,10 @@ class Branch:
     ) -> Sequence[Future[Any]]:
         """Send a request, unless what it depends on has failed. Nothing was sent: no futures."""
         earlier = variable.before.failure if variable.before is not None else None
-        if (failure := earlier or self.failure) is not None:
-            self._fail(variable, failure)
+        if earlier is None and self.error is not None:
+            earlier = self._failure(variable, self.error)
+        if earlier is not None:
+            self._fail(variable, earlier)
             return ()
         try:
             self.outbox.begin()

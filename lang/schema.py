@@ -22,6 +22,21 @@ from ..grammar.spec import JsonSchema
 if TYPE_CHECKING:
     from ..runtime.messages import Output
 
+_FORMATS = (
+    frozenset(  # of pydantic's types, that the grammar takes for annotations: any string would pass
+        [
+            "base64",
+            "base64url",
+            "ipv4network",
+            "ipv6network",
+            "ipv4interface",
+            "ipv6interface",
+            "ipvanyaddress",
+            "ipvanyinterface",
+            "ipvanynetwork",
+        ]
+    )
+)
 _UNTOUCHED = frozenset({"default", "const", "enum", "examples"})
 
 
@@ -29,7 +44,7 @@ class TypedSchema:
     """A Python type, its spec, and the way back."""
 
     def __init__(self, python_type: Any) -> None:
-        """Raises ProgramError for a type that has no JSON Schema."""
+        """Raises ProgramError for a type that has no JSON Schema, or one that no grammar enforces."""
         from pydantic import TypeAdapter
         from pydantic.errors import PydanticUserError
 
@@ -95,6 +110,12 @@ def _closed(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     node = cast("dict[str, Any]", schema)
+    if node.get("format") in _FORMATS:
+        raise ProgramError(
+            f"a type of the format {node['format']!r} cannot be enforced",
+            place="schema",
+            hint="Use str, perhaps with Field(pattern=...), and convert the value",
+        )
     closed = {
         key: node[key] if key in _UNTOUCHED else _closed_under(key, node[key]) for key in node
     }

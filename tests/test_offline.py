@@ -86,7 +86,7 @@ def test_wrong_arguments_are_refused_before_anything_is_sent(engine: offline.Eng
         engine.generate("x", temprature=1.0)  # type: ignore[call-arg]
     with pytest.raises(ProgramError, match="regex and choices"):
         engine.generate("x", regex="a", choices=["b"])
-    with pytest.raises(ProgramError, match="one text"):
+    with pytest.raises(ProgramError, match="one string"):
         engine.generate("x", choices="abc")
     with pytest.raises(ProgramError, match="JSON"):
         engine.generate("x", json_schema={"enum": {1, 2}})
@@ -190,3 +190,23 @@ def test_bars_show_counts_rates_and_bytes() -> None:
         transfer.report("download", 10, 0)
         transfer.report("download", 1000, 1000)
     assert "download" in text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "place"),
+    [
+        ({"prompt": ["x", "a\ud800"]}, PromptError, "prompt[1]"),
+        ({"prompt": "\ud800"}, PromptError, "prompt"),
+        ({"prompt": "x", "choices": ["a", "\ud800"]}, PromptError, "choices[1]"),
+        ({"prompt": "x", "choices": ["a", 1]}, ProgramError, "choices[1]"),
+        ({"prompt": "x", "regex": 7}, ProgramError, "regex"),
+    ],
+)
+def test_texts_that_are_none_are_named(
+    engine: offline.Engine, options: dict, error: type[Exception], place: str
+) -> None:
+    with pytest.raises(error) as caught:
+        engine.generate(**options)
+    assert caught.value.place == place  # type: ignore[attr-defined]
+    with pytest.raises(PromptError, match="character 0"):
+        engine.chat([{"role": "user", "content": "\ud800"}])

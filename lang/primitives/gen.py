@@ -82,7 +82,7 @@ def gen(
         constraint = Regex(check_regex(regex))
     elif choices is not None:
         constraint = Choice(check_choices(choices))
-        decode = partial(_choice_of, constraint.choices)
+        decode = partial(_choice_of, constraint.options)
     elif json_schema is not None:
         text = json_schema if isinstance(json_schema, str) else _as_json(json_schema)
         constraint = JsonSchema(text)

@@ -310,6 +310,31 @@ def test_large_counted_repeats_are_counted_not_copied() -> None:
     assert allowed(matcher, vocabulary) == {quote}
 
 
+def test_tokens_that_cross_a_counted_bound_are_told_apart_near_it_and_shared_far_from_it() -> None:
+    texts = [
+        b"a",
+        b'"',
+        *(b"a" * size + b'"' for size in range(1, 6)),
+        *(b"a" * size for size in range(2, 6)),
+    ]
+    vocabulary = vocabulary_of(*texts)
+    program = compile_spec(Regex('"a{40,60}"'), vocabulary.alphabet)
+    assert program.loop_lo.tolist() == [40], "the repeat is counted"
+    masks = TokenMasks(program, vocabulary)
+    matcher = Matcher(masks)
+    assert matcher.advance(3)
+    for count in range(61):
+        assert allowed(matcher, vocabulary) == {
+            2 + index
+            for index, text in enumerate(texts)
+            if (40 <= count + text.count(b"a") if b'"' in text else True)
+            and count + text.count(b"a") <= 60
+        }
+        assert matcher.distance() == max(40 - count, 0) + 1
+        assert matcher.advance(2) == (count < 60)
+    assert len(masks.store.states) < 200
+
+
 def test_ambiguous_counted_repeats_are_exact() -> None:
     matcher = of(repeat(alt(lit("a"), lit("aa"), lit("aba")), 40, 100))
     assert not accepts(matcher, b"a" * 39)

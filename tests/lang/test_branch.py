@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -13,8 +14,11 @@ from manual_backend import ManualBackend
 from radixlm import (
     Aborted,
     EngineDied,
+    Overloaded,
     ProgramError,
+    PromptError,
     ScriptedBackend,
+    ServiceError,
     State,
     assistant,
     function,
@@ -302,3 +306,54 @@ def test_without_an_end_token_the_choices_alone_follow_a_line_break() -> None:
             backend.choose(request)
 
     assert f.run(backend=backend)["a"] == "x"
+
+
+def test_a_lone_surrogate_is_refused_on_the_line_that_appends_it() -> None:
+    @function
+    def f(s: State) -> None:
+        s += "a\ud800"
+
+    with pytest.raises(PromptError, match="character 1 of the text") as caught:
+        f.run(backend=ScriptedBackend())
+    assert "test_branch.py" in caught.value.place
+
+
+def test_whatever_sending_raises_behind_a_select_settles_what_waits() -> None:
+    class Odd(ScriptedBackend):
+        def generate(self, message: Any, on_delta: Any = None) -> Any:
+            raise ValueError("cannot encode")
+
+    @function
+    def f(s: State) -> None:
+        s += "a" + select("c", ["p", "q"]) + gen("x") + gen("y")
+
+    backend = Odd({"c": "p"})
+    backend.pause()
+    threading.Timer(0.05, backend.resume).start()
+    with pytest.raises(ServiceError, match="cannot encode") as caught:
+        f.run(backend=backend, timeout_s=20)
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_children_and_grandchildren_of_a_fork_that_was_refused_fail_with_its_error() -> None:
+    class NoForks(ScriptedBackend):
+        def send(self, message: Any) -> None:
+            if isinstance(message, Fork):
+                raise Overloaded("no more branches")
+            super().send(message)
+
+    @function
+    def f(s: State) -> None:
+        s += "a" + gen("x")
+        child = s.fork(2)[0]
+        child += gen("y")
+        with pytest.raises(Overloaded, match="no more branches"):
+            _ = child["y"]
+        grandchild = s.fork(1)[0].copy()
+        grandchild += gen("z")
+        with pytest.raises(Overloaded, match="no more branches"):
+            _ = grandchild["z"]
+
+    backend = NoForks(default="t")
+    f.run(backend=backend)
+    assert len(backend.requests) == 1

@@ -12,6 +12,7 @@ from radixlm import (
     function,
     gen,
     user,
+    user_begin,
 )
 from radixlm.lang.testing import Answer
 from radixlm.runtime.messages import CloseBranch, Fork
@@ -168,3 +169,16 @@ def test_wrong_uses_of_a_group_are_refused() -> None:
             fs.join("zip")
 
     f.run(backend=ScriptedBackend())
+
+
+def test_a_concat_whose_roles_do_not_fit_appends_nothing() -> None:
+    @function
+    def f(s: State) -> None:
+        fs = s.fork(2)
+        fs[0] += "first" + user_begin()
+        fs[1] += user("q")
+        with pytest.raises(ProgramError) as caught:
+            fs.join("concat")
+        assert any("child 1 of fork(2)" in note for note in caught.value.__notes__)
+
+    assert f.run(backend=ScriptedBackend()).text() == ""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from lagging_backend import lagging
@@ -265,3 +266,12 @@ def test_a_batch_of_wrong_items_is_refused_before_it_starts(batch: list[object])
     with pytest.raises(SamplingError):
         ask.run_batch([{"question": "a"}, {"question": "b", "top_p": "x"}], backend=backend)
     assert not backend.sent
+
+
+@pytest.mark.parametrize("name", ["seed", "namespace", "timeout_s", "strict_text", "backend"])
+def test_a_parameter_that_a_run_would_take_is_refused(name: str) -> None:
+    scope: dict[str, Any] = {}
+    exec(f"def f(s, {name}=None): pass", scope)
+    with pytest.raises(ProgramError, match=name) as caught:
+        function(scope["f"])
+    assert caught.value.place == name

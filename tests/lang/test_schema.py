@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import enum
+import ipaddress
 import json
 import typing
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict
 
 import pytest
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Base64Bytes, BaseModel, Field, field_validator
 
 from radixlm import OutputError, ProgramError, ScriptedBackend, State, function, gen
 from radixlm.lang.schema import TypedSchema, to_spec
@@ -151,3 +152,9 @@ def test_a_typed_gen_reads_as_an_instance_and_its_error_names_the_line() -> None
         _ = st["cut"]
     assert any(__file__ in note for note in caught.value.__notes__)
     assert st.text() == '{"y":1,"x":2} 1{"y"'
+
+
+@pytest.mark.parametrize("python_type", [ipaddress.IPv4Network, list[Base64Bytes]])
+def test_types_whose_text_no_grammar_enforces_are_refused(python_type: Any) -> None:
+    with pytest.raises(ProgramError, match="of the format"):
+        to_spec(python_type)

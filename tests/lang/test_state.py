@@ -259,3 +259,21 @@ def test_unknown_variables_name_the_known_ones() -> None:
             _ = s["x"]
 
     f.run(backend=ScriptedBackend())
+
+
+def test_an_exception_in_a_block_closes_its_role_and_its_span() -> None:
+    @function
+    def f(s: State) -> None:
+        try:
+            with s.var_scope("part"), s.user():
+                s += "a"
+                raise ValueError("mine")
+        except ValueError:
+            pass
+        s += "b"
+        with s.assistant():
+            s += "c"
+
+    st = f.run(backend=ScriptedBackend())
+    assert st["part"] == "a"
+    assert [each["role"] for each in st.messages()] == ["user", "assistant"]

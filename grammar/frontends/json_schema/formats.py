@@ -64,6 +64,7 @@ _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _EMAIL = (
     rf'({_ATOM}(\.{_ATOM})*|"([ !#-\[\]-~]|\\[ -~])*")@({_HOSTNAME}|\[({_IPV4}|IPv6:{_IPV6})\])'
 )
+_HEX = "[0-9A-Fa-f]"
 _JSON_POINTER = r"(/([^~/]|~[01])*)*"
 
 
@@ -99,6 +100,10 @@ _PATTERNS = {
     "date-time": rf"{_DATE}[Tt]{_TIME}",
     "duration": _DURATION,
     "uuid": r"[0-9A-Fa-f]{8}-([0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}",
+    **{
+        f"uuid{version}": rf"{_HEX}{{8}}-{_HEX}{{4}}-{version}{_HEX}{{3}}-[89ABab]{_HEX}{{3}}-{_HEX}{{12}}"
+        for version in range(1, 9)
+    },
     "email": _EMAIL,
     "hostname": _HOSTNAME,
     "ipv4": _IPV4,

@@ -8,6 +8,7 @@ import pytest
 from radixlm import (
     OutputError,
     ProgramError,
+    PromptError,
     SamplingError,
     ScriptedBackend,
     State,
@@ -105,3 +106,24 @@ def test_an_enum_is_a_schema() -> None:
         s += gen("size", schema=Size)
 
     assert f.run(backend=ScriptedBackend({"size": '"large"'}))["size"] is Size.L
+
+
+def test_a_cut_text_that_is_none_of_the_choices_raises_when_read() -> None:
+    @function
+    def f(s: State) -> None:
+        s += gen("cut", choices=["yes", "no"]) + gen("whole", choices=["a", "ab"])
+        s += gen("free", regex="a+b") + " done"
+
+    script = {"cut": Answer("ye", "length"), "whole": "a", "free": Answer("aa", "length")}
+    st = f.run(backend=ScriptedBackend(script))
+    with pytest.raises(OutputError, match="'ye' was cut"):
+        _ = st["cut"]
+    assert (st["whole"], st["free"], st.text()) == ("a", "aa", "yeaaa done")
+
+
+def test_a_regex_is_a_string_and_a_choice_can_be_encoded() -> None:
+    with pytest.raises(ProgramError, match="not a string"):
+        gen("x", regex=7)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(PromptError) as caught:
+        gen("x", choices=["a", "\udfff"])
+    assert caught.value.place == "choices[1]"
