@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from ..errors import RadixError, ServiceError
+from ..errors import PromptError, RadixError, ServiceError
 from . import messages as m
 from .transport import Frames, LoopSocket, Transport
 
@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 OnDelta = Callable[[m.Delta], None]
 Request = m.Generate | m.Score | m.StatsRequest | m.FlushCache | m.Tokenize
 Notice = m.OpenBranch | m.Append | m.Fork | m.CloseBranch | m.Abort
+
+_ON_BRANCH = (m.OpenBranch, m.Append, m.Generate, m.Score)
 
 
 @dataclass(slots=True)
@@ -55,6 +57,10 @@ class Client:
         self._is_woken = False
         self._failure: RadixError | None = None  # set for good: nothing can be asked any more
         self._socket: LoopSocket | None = None
+        self._max_bytes = 0  # of one message
+        self._broken: dict[
+            str, RadixError
+        ] = {}  # branches that miss a message that was refused here
         self._timer: asyncio.TimerHandle | None = None
         self._numbers = itertools.count(1)
 
@@ -62,6 +68,7 @@ class Client:
 
     def connect(self, transport: Transport, address: str) -> None:
         """Connect and begin the heartbeat."""
+        self._max_bytes = transport.max_message_bytes
         self._socket = LoopSocket(
             self._loop, transport.dealer(address, self.name.encode()), self._on_frames
         )
@@ -80,8 +87,15 @@ class Client:
         self._write(m.Hello(self.name, os.getpid()))
 
     def _write(self, message: m.ClientMessage) -> None:
-        if self._socket is not None:
-            self._socket.send(m.encode(message))
+        if self._socket is None:
+            return
+        data = m.encode(message)
+        if len(data) > self._max_bytes:
+            raise PromptError(
+                f"the message has {len(data)} bytes, a message holds {self._max_bytes}",
+                hint="Send less text at once, or raise max_message_bytes",
+            )
+        self._socket.send(data)
 
     def _flush(self) -> None:
         self._is_woken = (
@@ -89,14 +103,26 @@ class Client:
         )
         while self._outgoing:
             message = self._outgoing.popleft()
+            branch = getattr(message, "branch", None)
+            if isinstance(message, m.CloseBranch):
+                self._broken.pop(message.branch, None)
+            elif branch in self._broken:
+                self._refuse(message, self._broken[branch])
+                continue
             try:
                 self._write(message)
             except (TypeError, ValueError, OverflowError, RecursionError) as error:
+                self._refuse(message, ServiceError(f"the message cannot be written: {error}"))
+            except RadixError as error:
                 self._refuse(message, error)
 
-    def _refuse(self, message: m.ClientMessage, error: Exception) -> None:
+    def _refuse(self, message: m.ClientMessage, failure: RadixError) -> None:
+        """Fail what is not sent; a branch that misses it, and the forks of that branch, fail with the same error from here on."""
+        if isinstance(message, m.Fork):
+            self._broken.update(dict.fromkeys(message.children, failure))
+        elif isinstance(message, _ON_BRANCH) and message.branch is not None:
+            self._broken.setdefault(message.branch, failure)
         pending = self._pending.pop(getattr(message, "request", ""), None)
-        failure = ServiceError(f"the message cannot be written: {error}")
         if pending is not None:
             _settle(pending.future, error=failure)
         else:

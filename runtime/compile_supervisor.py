@@ -1,7 +1,8 @@
 """The gateway's side of the compile worker: a queue of jobs, one worker at a time, and what to do when it ends.
 
-    job ended by SIGPROF (its processor time is over) or at the wall-clock limit  -> Refused(GrammarError naming the deadline)
-    worker died otherwise                                                          -> Refused(ServiceError), a new worker, next job
+    job ended by SIGPROF (its processor time is over)           -> Refused(GrammarError naming the deadline)
+    job ended at the wall-clock limit (the machine may be busy)    -> Refused(ServiceError naming the deadline)
+    worker died otherwise                                          -> Refused(ServiceError), a new worker, next job
 
 Waiting in the queue and starting a worker do not count against a job's limits. Owns the worker process and its socket. Knows nothing of
 what a grammar is.
@@ -70,13 +71,17 @@ class CompileSupervisor:
         self._socket = LoopSocket(
             self._loop, self._transport.pair(address, bind=True), self._on_frames
         )
-        self._worker = subprocess.Popen(
-            self._command(address),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            env=self._environment,
-        )
-        self._watch = ProcessWatch(self._loop, self._worker.pid, self._on_worker_death)
+        try:
+            self._worker = subprocess.Popen(
+                self._command(address),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=self._environment,
+            )
+            self._watch = ProcessWatch(self._loop, self._worker.pid, self._on_worker_death)
+        except OSError as error:
+            self._let_go()
+            self._refuse_waiting(ServiceError(f"the compile worker cannot be started: {error}"))
 
     def submit(self, job: m.CompileJob) -> None:
         """Queue a job; its answer comes by `on_answer`."""
@@ -94,7 +99,15 @@ class CompileSupervisor:
     def _send_next(self) -> None:
         if self._job is None and self._jobs and self._is_ready and self._socket is not None:
             self._job = self._jobs.popleft()
-            self._socket.send(m.encode(self._job))
+            data, max_bytes = m.encode(self._job), self._transport.max_message_bytes
+            if len(data) > max_bytes:
+                error = GrammarError(
+                    f"the constraint makes a message of {len(data)} bytes, a message holds {max_bytes}"
+                )
+                self._answer(self._refusal(error))
+                self._loop.call_soon(self._send_next)
+                return
+            self._socket.send(data)
             self._timer = self._loop.call_later(self._wall_s, self._on_overdue)
 
     def _on_frames(self, frames: Frames) -> None:
@@ -138,26 +151,27 @@ class CompileSupervisor:
         self._answer(self._refusal(self._why(status)))
         if self._num_failed_starts >= MAX_FAILED_STARTS:
             self._num_failed_starts = 0
-            jobs, self._jobs = self._jobs, deque[m.CompileJob]()
-            error = m.WireError.of(
+            self._refuse_waiting(
                 ServiceError(f"the compile worker does not start ({_ending(status)})")
             )
-            for job in jobs:
-                self._on_answer(m.Refused(job.program, error))
         elif not self._is_closed:
             self.start()
 
+    def _refuse_waiting(self, error: RadixError) -> None:
+        jobs, self._jobs = self._jobs, deque[m.CompileJob]()
+        for job in jobs:
+            self._on_answer(m.Refused(job.program, m.WireError.of(error)))
+
     def _why(self, status: int | None) -> RadixError:
-        hint = "Simplify the constraint, or raise compile_cpu_s"
         if self._is_overdue:
-            return GrammarError(
+            return ServiceError(
                 f"the constraint was not compiled within its deadline of {self._wall_s:g} s (wall clock)",
-                hint=hint,
+                hint="Try again when the machine is less busy",
             )
         if status == -signal.SIGPROF:
             return GrammarError(
                 f"the constraint was not compiled within its deadline of {self._cpu_s:g} s of processor time",
-                hint=hint,
+                hint="Simplify the constraint, or raise compile_cpu_s",
             )
         return ServiceError(
             f"the compile worker ended while it compiled the constraint ({_ending(status)})"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 READY = b""  # first frame of a worker: its imports are done, the clock of a job may start
 NICENESS = 10
 MAX_MEMORY_BYTES = 4 << 30
+ENVELOPE_BYTES = 64  # of another message that carries the same program on
 
 
 def run(address: str, cpu_s: float, max_message_bytes: int, parent_pid: int) -> None:
@@ -43,7 +44,20 @@ def run(address: str, cpu_s: float, max_message_bytes: int, parent_pid: int) -> 
             continue
         data = end.take()
         if data is not None:
-            end.send(m.encode(answer(m.compile_job_decoder.decode(data), compile_spec, cpu_s)))
+            result = answer(m.compile_job_decoder.decode(data), compile_spec, cpu_s)
+            end.send(bounded(result, max_message_bytes - ENVELOPE_BYTES))
+
+
+def bounded(result: m.WorkerMessage, max_bytes: int) -> bytes:
+    """The encoded result; a refusal when it has more than `max_bytes`."""
+    data = m.encode(result)
+    if len(data) <= max_bytes:
+        return data
+    error = GrammarError(
+        f"the compiled constraint has {len(data)} bytes, a message holds {max_bytes}",
+        hint="Simplify the constraint, or raise max_message_bytes",
+    )
+    return m.encode(m.Refused(result.program, m.WireError.of(error)))
 
 
 def answer(job: m.CompileJob, compile_spec: CompileSpec, cpu_s: float) -> m.WorkerMessage:

@@ -25,6 +25,7 @@ from .intake import check_submit, first_request
 from .mask_filler import MaskFiller
 from .messages import (
     Cancel,
+    EngineFailed,
     EngineInbound,
     EngineOutbound,
     EngineQuery,
@@ -111,14 +112,26 @@ class Engine:
         return bool(self._outbox) or self._scheduler.has_work
 
     def receive(self, message: EngineInbound) -> None:
-        """Take one message. Answers, refusals included, come out of the next step()."""
+        """Take one message; never raises. Answers, refusals included, come out of the next step()."""
+        try:
+            self._take(message)
+        except Exception as error:  # noqa: BLE001 - a defect ends what it hit, the engine lives on
+            self._repair(error)
+            if isinstance(message, EngineQuery):
+                failure = WireError.of(ServiceError(f"the engine could not answer: {error!r}"))
+                self._outbox.append(EngineReply(message.request, error=failure))
+
+    def _take(self, message: EngineInbound) -> None:
         match message:
             case Submit():
                 self._submit(message)
             case Cancel():
                 submission = self._live.get(message.request)
+                error = Aborted("the request was cancelled")
                 if submission is not None:
-                    self._fail(submission, Aborted("the request was cancelled"))
+                    self._fail(submission, error)
+                else:  # whoever waits for it must not wait for ever
+                    self._outbox.append(EngineFailed(message.request, WireError.of(error)))
             case LoadProgram():
                 self._load_program(message)
             case EngineQuery():
@@ -140,11 +153,12 @@ class Engine:
             return
         try:
             check_submit(message, self._facts, self.cache.num_pages, self.cache.page_size)
-        except UserError as error:
-            self._refuse(submission, error)
+            request = first_request(submission, self._new_key(), self._facts, self._counts["steps"])
+        except Exception as error:  # noqa: BLE001 - what cannot be taken is answered
+            known = error if isinstance(error, RadixError) else ServiceError(f"refused: {error!r}")
+            self._refuse(submission, known)
             return
         self._live[message.request] = submission
-        request = first_request(submission, self._new_key(), self._facts, self._counts["steps"])
         submission.requests.append(request)
         if not message.program:
             self._start(request, None)
@@ -303,19 +317,26 @@ class Engine:
             self._scheduler.check()
         except Exception:  # noqa: BLE001 - the store cannot be trusted: start it from nothing
             self._scheduler.reset()
-        ready = (RequestStatus.QUEUED, RequestStatus.PREEMPTED)
-        waiting = {request.key for request in self._scheduler.waiting()}
+        waiting = {r.key for r in self._scheduler.waiting()}
         for submission in self._live.values():
             affected += [
-                r for r in submission.unfinished() if r.status in ready and r.key not in waiting
+                r
+                for r in submission.unfinished()
+                if r.status is not RequestStatus.WAITING_GRAMMAR and r.key not in waiting
             ]
         failure = ServiceError(
             f"the engine met an internal error and dropped the request: {error!r}"
         )
         for request in affected:
-            request.lease = None
-            if request.submission.is_live:
-                self._fail(request.submission, failure)
+            request.lease, submission = None, request.submission
+            if not submission.is_live:
+                continue
+            try:
+                self._fail(submission, failure)
+            except Exception:  # noqa: BLE001 - answered all the same, and the others too
+                self._live.pop(submission.name, None)
+                if submission.is_live:
+                    self._refuse(submission, failure)
 
     # ------------------------------------------------------------------------------------------ looking in
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
+from ..errors import ServiceError
 from . import messages as m
 from .config import EngineConfig
 from .process_watch import leave_if_orphaned
@@ -63,11 +64,25 @@ class EngineLoop:
         self._inbound = BlockingEnd(transport.pull(addresses.to_engine, bind=False))
         self._outbound = BlockingEnd(transport.push(addresses.from_engine, bind=False))
         self._parent_pid = parent_pid
+        self._max_bytes = transport.max_message_bytes
         self._was_busy = False
 
     def send(self, message: m.EngineOutbound) -> None:
-        """Send one message to the gateway."""
-        self._outbound.send(m.encode(message))
+        """Send one message to the gateway; an answer that no message holds becomes an error."""
+        data = m.encode(message)
+        if len(data) > self._max_bytes:
+            error = ServiceError(
+                f"the answer has {len(data)} bytes, a message holds {self._max_bytes}",
+                hint="Ask for fewer logprobs or samples",
+            )
+            log.error("%s", error)
+            if isinstance(message, m.EngineReply):
+                data = m.encode(m.EngineReply(message.request, error=m.WireError.of(error)))
+            elif isinstance(message, m.Done | m.EngineFailed | m.Progress):
+                data = m.encode(m.EngineFailed(message.request, m.WireError.of(error)))
+            else:
+                return
+        self._outbound.send(data)
 
     def turn(self, idle_wait_s: float = IDLE_WAIT_S) -> None:
         """Take what has arrived and do one step; without work, wait up to `idle_wait_s` for a message."""

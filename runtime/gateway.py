@@ -12,18 +12,14 @@ runs in a test without either (`gateway_process` holds the sockets). Must not kn
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..errors import (
-    Aborted,
-    EngineDied,
-    Overloaded,
-    ProgramError,
-)
+from ..errors import Aborted, EngineDied, Overloaded
 from ..grammar.spec import spec_key
 from . import messages as m
 from .branch_queues import apply_branch_message, as_wire_error, change_branch, no_branch
@@ -41,6 +37,8 @@ from .gateway_answers import (
 )
 from .sessions import BranchQueue, Session, Work
 from .text_memory import TextMemory
+
+log = logging.getLogger(__name__)
 
 
 class Gateway:
@@ -137,9 +135,9 @@ class Gateway:
 
     def _accept(self, session: Session, message: m.Generate | m.Score) -> None:
         if message.request in session.requests:
-            raise ProgramError(
-                f"a request called {message.request!r} is still running", place="request"
-            )
+            # an error under this name would end the first one at its client
+            log.error("dropped: a request called %r is still running", message.request)
+            return
         if self._num_live >= self._config.max_live_requests:
             raise Overloaded(f"{self._config.max_live_requests} requests are waiting already")
         if message.branch is None:
@@ -150,7 +148,8 @@ class Gateway:
             if found is None:
                 raise no_branch(message.branch)
             queue = found
-        work = Work(session, queue, message)
+        session.num_works += 1
+        work = Work(session, queue, message, session.num_works)
         session.requests[message.request] = work
         self._num_live += 1
         queue.operations.append(work)

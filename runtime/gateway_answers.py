@@ -26,7 +26,7 @@ def branch_of(work: Work) -> Branch:
 
 def parts_of(work: Work, tokenizer: TokenizerLike) -> list[tuple[int, m.Submit]]:
     """The engine's requests for `work`, each with its index. Raises PromptError or ProgramError."""
-    prefix = f"{work.session.number}/{work.name}"
+    prefix = f"{work.session.number}.{work.number}/{work.name}"  # never used again
     if isinstance(work.message, m.Generate):
         return [(0, _generate_part(work, work.message, prefix, tokenizer))]
     return _score_parts(work, work.message, prefix)
@@ -92,8 +92,10 @@ def finished_of(work: Work, done: m.Done, tokenizer: TokenizerLike) -> m.Finishe
     """The answer to a Generate; its branch goes on with the first sample, the others are remembered."""
     assert isinstance(work.message, m.Generate)
     branch = branch_of(work)
-    stop_ids = (*tokenizer.eos_token_ids, *work.message.sampling.stop_token_ids)
-    kept = [without_stop_token(sample, stop_ids) for sample in done.samples]
+    eos_ids, include_stop = tokenizer.eos_token_ids, work.message.sampling.include_stop
+    kept = [
+        without_stop_token(sample, eos_ids, include_stop=include_stop) for sample in done.samples
+    ]
     outputs = tuple(
         output_of(sample, ids, tokenizer.token_bytes)
         for sample, ids in zip(done.samples, kept, strict=True)

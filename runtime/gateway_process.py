@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..errors import PromptError, ServiceError
 from . import messages as m
 from .branches import TokenizerLike
 from .client_outbox import ClientOutbox
@@ -51,6 +52,7 @@ class GatewayServer:
         self._watches: dict[bytes, tuple[int, ProcessWatch]] = {}
         self._engine_watch: ProcessWatch | None = None
         self._is_flushing = False
+        self._max_bytes = transport.max_message_bytes
         self._compiler = CompileSupervisor(
             loop,
             transport,
@@ -65,7 +67,7 @@ class GatewayServer:
             config,
             tokenizer,
             send_client=self._send_client,
-            send_engine=lambda message: self._to_engine.send(m.encode(message)),
+            send_engine=self._send_engine,
             compile_job=self._compiler.submit,
         )
         self._to_engine = LoopSocket(loop, transport.push(addresses.to_engine, bind=True))
@@ -144,10 +146,21 @@ class GatewayServer:
     def _try_send(self, client: bytes, message: m.GatewayMessage) -> bool:
         """False when the client's queue is full. A client that is gone takes everything: nobody is left to miss it."""
         try:
-            return self._clients.try_send([client, m.encode(message)])
+            return self._clients.try_send([client, self._bytes_for_client(message)])
         except PeerGone:
             self._loop.call_soon(self._drop, client, "the client's connection is gone")
             return True
+
+    def _bytes_for_client(self, message: m.GatewayMessage) -> bytes:
+        """The message, or an error in its place when no message holds it."""
+        data = m.encode(message)
+        if len(data) <= self._max_bytes or isinstance(message, m.Ready):
+            return data
+        error = ServiceError(
+            f"the answer has {len(data)} bytes, a message holds {self._max_bytes}",
+            hint="Ask for fewer logprobs or samples",
+        )
+        return m.encode(m.Failed(message.request, m.WireError.of(error)))
 
     def _schedule_flush(self) -> None:
         if not self._is_flushing:
@@ -165,6 +178,19 @@ class GatewayServer:
             self._schedule_flush()
 
     # ------------------------------------------------------------------------------------------ engine and worker
+
+    def _send_engine(self, message: m.EngineInbound) -> None:
+        data = m.encode(message)
+        if len(data) <= self._max_bytes:
+            self._to_engine.send(data)
+            return
+        error = PromptError(
+            f"the prompt makes a message of {len(data)} bytes, a message holds {self._max_bytes}"
+        )
+        log.error("%s", error)
+        if isinstance(message, m.Submit):  # answered in the engine's place, after what goes on now
+            failed = m.EngineFailed(message.request, m.WireError.of(error))
+            self._loop.call_soon(self.core.on_engine, failed)
 
     def _on_engine_frames(self, frames: Frames) -> None:
         try:

@@ -68,6 +68,7 @@ class Runtime:
         self._epoch = 0
         self._restarts_s: deque[float] = deque()
         self._is_ending = False
+        self._closing = threading.RLock()
         remove_abandoned(config.socket_dir)
         self._socket_folder = SocketFolder(config.socket_dir)
         self._folder = self._socket_folder.path
@@ -98,6 +99,10 @@ class Runtime:
 
     def close(self) -> None:
         """End the children and the loop thread; pending requests fail. Safe to call twice, and from any thread but the loop's."""
+        with self._closing:  # the second to come finds the loop thread gone
+            self._close()
+
+    def _close(self) -> None:
         if self._is_ending and not self._thread.is_alive():
             return
         atexit.unregister(self._at_exit)

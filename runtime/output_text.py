@@ -48,18 +48,16 @@ def longest_stop_beginning(text: str, stops: Sequence[str]) -> int:
     return longest
 
 
-def without_stop_token(sample: Sample, stop_token_ids: Sequence[int]) -> tuple[int, ...]:
-    """The sample's ids without the EOS or stop token that ended it."""
-    ended_by_token = (
-        sample.finish_reason == "stop"
-        and not isinstance(sample.matched_stop, bytes)
-        and sample.token_ids
-    )
-    if ended_by_token and (
-        sample.token_ids[-1] == sample.matched_stop or sample.token_ids[-1] in stop_token_ids
-    ):
-        return sample.token_ids[:-1]
-    return sample.token_ids
+def without_stop_token(
+    sample: Sample, eos_token_ids: Sequence[int], *, include_stop: bool
+) -> tuple[int, ...]:
+    """The sample's ids without the EOS or stop token that ended it; `include_stop` keeps a stop token, never an EOS."""
+    ids, stop = sample.token_ids, sample.matched_stop
+    if sample.finish_reason != "stop" or not ids or isinstance(stop, bytes):
+        return ids
+    if stop is None or ids[-1] in eos_token_ids:  # EOS, or a grammar that is complete
+        return ids[:-1] if ids[-1] in eos_token_ids else ids
+    return ids if include_stop else ids[:-1]
 
 
 def output_of(

@@ -24,6 +24,7 @@ class Work:
     session: Session
     queue: BranchQueue
     message: Generate | Score
+    number: int  # of the session, never used again: a late word on an earlier request of the same name meets nobody
     is_answered: bool = False
     is_submitted: bool = False
     is_cancelled: bool = False  # the engine was told to end it; its answer is still to come
@@ -77,3 +78,4 @@ class Session:
     branches: dict[str, BranchQueue] = field(default_factory=dict[str, BranchQueue])
     requests: dict[str, Work] = field(default_factory=dict[str, Work])
     wants_ready: bool = False
+    num_works: int = 0

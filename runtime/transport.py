@@ -75,9 +75,13 @@ class Transport:
         if kind == zmq.ROUTER:
             socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
             socket.setsockopt(zmq.ROUTER_HANDOVER, 1)  # a client that reconnects keeps its name
-        self._sockets.append(socket)
+        self._remember(socket)
         (socket.bind if bind else socket.connect)(address)
         return socket
+
+    def _remember(self, socket: zmq.Socket[bytes]) -> None:
+        self._sockets = [known for known in self._sockets if not known.closed]
+        self._sockets.append(socket)
 
     def router(self, address: str) -> zmq.Socket[bytes]:
         """The gateway's side towards clients; frames are [client, message]."""
@@ -92,7 +96,7 @@ class Transport:
         socket.setsockopt(zmq.RCVHWM, CLIENT_HIGH_WATER)
         socket.setsockopt(zmq.MAXMSGSIZE, self.max_message_bytes)
         socket.setsockopt(zmq.RECONNECT_IVL, 20)
-        self._sockets.append(socket)
+        self._remember(socket)
         socket.connect(address)
         return socket
 

@@ -14,6 +14,7 @@ import toy_worker
 from radixlm.grammar.spec import Regex, spec_key
 from radixlm.runtime import messages as m
 from radixlm.runtime.compile_supervisor import CompileSupervisor
+from radixlm.runtime.compile_worker import bounded
 from radixlm.runtime.loops import new_event_loop
 from radixlm.runtime.transport import Transport
 
@@ -107,6 +108,7 @@ def test_a_job_that_waits_instead_of_computing_ends_at_the_wall_clock_limit(tmp_
     workshop = Workshop(tmp_path, wall_s=0.5)
     workshop.compile("sleep", "after")
     assert "deadline of 0.5 s (wall clock)" in error_of(workshop, "sleep").message
+    assert error_of(workshop, "sleep").name == "ServiceError"  # may pass: nobody remembers it
     assert isinstance(workshop.answers["after"], m.Compiled)
     workshop.close()
 
@@ -118,3 +120,17 @@ def test_a_worker_that_never_starts_is_an_answer_too(tmp_path: Path) -> None:
     workshop.compile("one", "two")
     assert "does not start (exit status 9)" in error_of(workshop, "two").message
     workshop.close()
+
+
+def test_a_worker_that_cannot_be_started_leaves_no_job_waiting(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.supervisor._command = lambda address: [str(tmp_path / "missing")]
+    workshop.compile("one")
+    assert "cannot be started" in error_of(workshop, "one").message
+    workshop.close()
+
+
+def test_a_program_that_no_message_holds_is_a_refusal() -> None:
+    refused = m.worker_decoder.decode(bounded(m.Compiled("p", b"x" * 500), 300))
+    assert isinstance(refused, m.Refused)
+    assert "a message holds 300" in refused.error.message

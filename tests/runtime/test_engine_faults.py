@@ -215,3 +215,29 @@ def test_an_idle_engine_finds_and_repairs_what_leaked(debug):
     driver.submit("b", PROMPT, max_tokens=2)
     driver.run()
     assert driver.tokens("b") == driver.tokens("a")
+
+
+def test_a_cancel_of_what_the_engine_does_not_hold_is_answered():
+    driver = Driver()
+    driver.cancel("never heard of")
+    driver.step()
+    assert driver.failed("never heard of").error.name == "Aborted"
+
+
+def test_a_defect_met_by_a_message_ends_what_it_hit_and_raises_nothing():
+    driver = Driver()
+    driver.submit("a", PROMPT, max_tokens=30, ignore_eos=True)
+    driver.step()
+    scheduler = driver.engine._scheduler
+    original = scheduler.remove
+
+    def remove(*arguments, **options):
+        raise InvariantError("in two lists")
+
+    scheduler.remove = remove
+    driver.cancel("a")
+    scheduler.remove = original
+    driver.submit("b", PROMPT, max_tokens=3, ignore_eos=True)
+    driver.run()
+    assert "in two lists" in driver.failed("a").error.message
+    assert driver.tokens("b") == alone(PROMPT, max_tokens=3, ignore_eos=True).samples[0].token_ids

@@ -85,3 +85,11 @@ def test_a_base_seed_gives_the_same_row_of_seeds_and_none_gives_others() -> None
     assert row == [second() for _ in range(4)]
     assert len({*row, other(), seed_source(0)(), seed_source(0)()}) == 7
     assert all(0 <= seed < 2**63 for seed in row)
+
+
+def test_an_answer_that_no_message_holds_becomes_an_error(bench: Bench) -> None:
+    bench.loop.send(m.Done("a", (m.Sample((70_000,) * (1 << 19), "length"),), m.Usage(), 0))
+    failed = m.engine_outbound_decoder.decode(bench.from_engine.take() or b"")
+    assert isinstance(failed, m.EngineFailed)
+    assert (failed.request, failed.error.name) == ("a", "ServiceError")
+    assert f"a message holds {1 << 20}" in failed.error.message

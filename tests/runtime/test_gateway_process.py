@@ -111,3 +111,21 @@ def test_garbage_from_the_engines_side_is_dropped(station: Station) -> None:
     client.send(m.encode(m.Hello("me")))
     station.run_until(lambda: bool(client.poll(0)))
     assert isinstance(m.gateway_decoder.decode(client.recv()), m.Ready)
+
+
+def test_what_no_message_holds_is_an_error_in_both_directions(station: Station) -> None:
+    station.server._max_bytes = 2000
+    client = station.transport.dealer(station.addresses.clients, b"me")
+    client.send(m.encode(m.Generate("long", segments=(m.Text("abn x" * 1000),))))
+    station.run_until(lambda: bool(client.poll(0)))
+    failed = m.gateway_decoder.decode(client.recv())
+    assert isinstance(failed, m.Failed)
+    assert (failed.request, failed.error.name) == ("long", "PromptError")
+    client.send(m.encode(m.Generate("wide", segments=(m.Text("go"),))))
+    submit = station.take_submit()
+    sample = m.Sample(tuple(ToyTokenizer().encode("abn x" * 1000).ids), "length")
+    station.engine_out.send(m.encode(m.Done(submit.request, (sample,), m.Usage(), 0)))
+    station.run_until(lambda: bool(client.poll(0)))
+    failed = m.gateway_decoder.decode(client.recv())
+    assert isinstance(failed, m.Failed)
+    assert "a message holds 2000" in failed.error.message

@@ -332,3 +332,13 @@ def test_gateway_and_compile_worker_never_load_torch(runtime: Runtime) -> None:
     for pid in (runtime.pids()["gateway"], worker):
         assert has_mapped(pid, "zmq")
         assert not has_mapped(pid, "torch")
+
+
+def test_two_threads_may_close_at_once() -> None:
+    runtime = start()
+    threads = [threading.Thread(target=runtime.close, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT_S)
+    assert not any(thread.is_alive() for thread in threads)

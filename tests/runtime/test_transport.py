@@ -106,3 +106,12 @@ def test_a_peer_that_does_not_read_makes_the_router_say_full_instead_of_waiting(
         assert sent < 100_000
     assert sent >= 1000
     router.close()
+
+
+def test_a_closed_socket_leaves_its_transport(
+    loop: asyncio.AbstractEventLoop, transport: Transport
+) -> None:
+    for _ in range(3):
+        socket = transport.pair(Addresses.inproc(f"t{next(names)}").clients, bind=True)
+        LoopSocket(loop, socket).close()
+    assert len(transport._sockets) <= 1

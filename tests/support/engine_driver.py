@@ -126,6 +126,11 @@ def load_choices(data: bytes):
     return lambda: ChoiceMatcher(options)
 
 
+def is_aborted(message: m.EngineOutbound) -> bool:
+    """Is it the answer to a Cancel? One that came too late is answered so as well."""
+    return isinstance(message, m.EngineFailed) and message.error.name == "Aborted"
+
+
 class Driver:
     """One engine, its answers by request, and a step counter."""
 
@@ -207,6 +212,8 @@ class Driver:
                 m.engine_outbound_decoder.decode(m.encode(message)) == message
             )  # everything crosses the wire
             if isinstance(message, m.Done | m.EngineFailed):
+                if message.request in self.answers and is_aborted(message):
+                    continue
                 assert message.request not in self.answers, f"{message.request} was answered twice"
                 self.answers[message.request] = message
                 self.ended_at[message.request] = self.num_steps
