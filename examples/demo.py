@@ -50,9 +50,8 @@ def main(backend: radixlm.Backend | radixlm.Engine) -> None:
     table = Table("variable", "value", "prompt", "cached", "generated", "forced")
     for name, value, meta in state.ret_value:
         table.add_row(name, str(value).strip(), *map(str, astuple(meta.usage)))
-    console.print(table)
     use = state.usage()
-    console.print(f"{use.cached_tokens} of {use.prompt_tokens} prompt tokens came from the cache,")
+    console.print(table, f"{use.cached_tokens} of {use.prompt_tokens} prompt tokens were cached,")
     console.print(f"{use.forced_tokens} of {use.completion_tokens} output tokens from the grammar.")
 
 

@@ -29,7 +29,9 @@ class Analysis:
         self.grammar = grammar
         self.limits = limits
         self.order: list[Expr] = []  # parts before what contains them (recursive calls excepted)
-        self.recursive: set[int] = set()  # rule expressions that are called while they are open
+        self.recursive: set[int] = (
+            set()
+        )  # what contains itself: rule expressions, or calls shared as objects
         self._visit_all()
         self._check_products()
         self._nullable: dict[int, bool] = {}  # filled by `find_nullable`
@@ -105,7 +107,7 @@ class Analysis:
                 done = is_done.get(id(child))
                 if done is None:
                     work.append((child, False))
-                elif not done and isinstance(expr, Ref):
+                elif not done:
                     self.recursive.add(id(child))
 
     def _check_repeat(self, expr: Expr) -> None:

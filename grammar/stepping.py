@@ -263,7 +263,10 @@ class StateStore:
                 (source, self.stacks.abstract(stack, max_bytes, num_returns, numbers))
                 for source, stack in state.configs
             )
-            known = state.abstractions[key] = (self._intern(configs, False, ()), tuple(numbers))
+            known = state.abstractions[key] = (
+                self._intern(configs, state.is_accepting, ()),
+                tuple(numbers),
+            )
         return known
 
     def concrete(self, state: MatchState, fillings: tuple[Stack, ...]) -> MatchState:

@@ -20,9 +20,10 @@ from ..errors import Aborted, ProgramError, RadixError, ServiceError
 from ..runtime.messages import Generate, Hints, RoleBegin, RoleEnd, Score, Text
 from .chat import RoleMark, check_begin, check_end
 from .outbox import Outbox, neutral_start
+from .place import user_place
 from .plain_text import check_text
 from .sampling import build_params, derive_seed
-from .variable import Failure, Meta, Span, Variable, explain, sum_usage, user_place
+from .variable import Failure, Meta, Span, Variable, explain, sum_usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 
     from ..grammar.spec import Spec
     from ..runtime.messages import Finished, Output, SamplingParams, Scored
+    from .place import Place
     from .run import Run
-    from .variable import Place, Readable
+    from .variable import Readable
 
     Decide = Callable[[Scored, Scored | None, int | None], tuple[int, tuple[float, ...]]]
     Ranked = Callable[[Scored, Scored | None], tuple[int, tuple[float, ...]]]

@@ -15,7 +15,7 @@ from .primitives.roles import BeginRole, EndRole
 
 if TYPE_CHECKING:
     from .ir import Node
-    from .variable import Place
+    from .place import Place
 
 _GATHER = ("gather", "gather_variable")
 _CONCAT = ("concat", "concate_and_append")  # the second of each is SGLang's name

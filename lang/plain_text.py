@@ -6,7 +6,7 @@ Owns the check that a text can be encoded, made where the program hands it over.
 from __future__ import annotations
 
 from ..errors import PromptError
-from .variable import user_place
+from .place import user_place
 
 
 def check_text(text: str, place: str = "") -> None:

@@ -14,8 +14,9 @@ from ..errors import ProgramError, UnknownVariable
 from .chat import RoleMark, to_messages
 from .fork_group import ForkGroup
 from .ir import as_node
+from .place import user_place
 from .primitives.roles import BeginRole, EndRole, Role
-from .variable import Known, Meta, Span, Variable, user_place
+from .variable import Known, Meta, Span, Variable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable

@@ -9,11 +9,8 @@ A variable knows the one before it on its branch: what follows a failure cannot 
 from __future__ import annotations
 
 import copy
-import os
-import sys
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import OutputError, RadixError
@@ -22,28 +19,9 @@ from ..runtime.messages import Finished, Output, TokenLogprob, Usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_LANG_FOLDER = f"{Path(__file__).parent}{os.sep}"
+    from .place import Place
+
 _NUM_STATE_CHARS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A line of the user's program."""
-
-    file: str
-    line: int
-    function: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line} in {self.function}()"
-
-
-def user_place() -> Place:
-    """The line of the nearest caller outside this folder."""
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  the documented way to a caller's line
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LANG_FOLDER):
-        frame = frame.f_back
-    return Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
 @dataclass(frozen=True, slots=True)

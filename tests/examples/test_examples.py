@@ -31,7 +31,7 @@ SAYS = {
     "hello": ["Welcome, Ada!"],
     "fork_join": ["sleep     Sleep well.", "food      Eat greens.", "Start with a walk."],
     "extract_person": ["Maria Lopez, 34, Madrid: chess"],
-    "demo": ["The review is mixed.", "room='clean'", "prompt tokens came from the cache"],
+    "demo": ["The review is mixed.", "room='clean'", "prompt tokens were cached"],
 }
 
 

@@ -48,6 +48,14 @@ def test_a_doubling_of_shared_parts_stays_linear() -> None:
     assert matcher_of(program, VOCABULARY).distance() == 2**30
 
 
+def test_a_call_shared_as_one_object_may_be_recursive() -> None:
+    value = ref("value")
+    rules = {"start": value, "value": alt(lit("a"), seq(lit("("), value, value, lit(")")))}
+    matcher = matcher_of(compile_grammar(Grammar(rules, "start"), VOCABULARY.alphabet), VOCABULARY)
+    assert accepts(matcher, b"(a(aa))")
+    assert not accepts(matcher, b"(a(a))")
+
+
 def test_ten_thousand_nested_parts_compile() -> None:
     part: Expr = lit("x")
     for _ in range(10_000):

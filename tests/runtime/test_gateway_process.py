@@ -95,9 +95,13 @@ def test_a_client_whose_connection_is_gone_is_let_go_at_the_next_message(station
     visitor.send(m.encode(m.Generate("r", "b", (m.Text("go"),), stream=True)))
     submit = station.take_submit()
     visitor.close(linger=0)
-    station.run_until(lambda: True)
-    station.engine_out.send(m.encode(m.Progress(submit.request, 0, (70,))))
-    station.run_until(lambda: not station.server.core.sessions)
+
+    def is_let_go() -> bool:
+        # again and again: the socket's own thread notices the broken connection some time after it was closed
+        station.engine_out.send(m.encode(m.Progress(submit.request, 0, (70,))))
+        return not station.server.core.sessions
+
+    station.run_until(is_let_go)
     station.run_until(lambda: station.engine_in.wait(0))
     assert m.engine_inbound_decoder.decode(station.engine_in.take() or b"") == m.Cancel(
         submit.request

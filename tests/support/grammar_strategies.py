@@ -58,7 +58,9 @@ def regular_exprs() -> st.SearchStrategy[Expr]:
 def grammars(draw: st.DrawFn) -> Grammar:
     """One to three rules that call one another in any way, left recursion included."""
     names = ["start", "x", "y"][: draw(st.integers(1, 3))]
-    calls = st.sampled_from(names).map(Ref)
+    calls = st.one_of(
+        st.sampled_from([Ref(name) for name in names]), st.sampled_from(names).map(Ref)
+    )  # shared or not
     leaves = st.one_of(_leaves, calls, regular_exprs())
     bodies = st.recursive(leaves, lambda inner: _wider(inner, has_products=False), max_leaves=6)
     return Grammar({name: draw(bodies) for name in names}, "start")
