@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,7 @@ from .program import GrammarProgram
 from .stacks import Stack
 from .stepping import MatchState, StateStore
 from .token_costs import token_costs
-from .vocabulary import Trie, Vocabulary
+from .vocabulary import Slice, Trie, Vocabulary
 from .walking import SliceView, TrieView
 
 U32 = npt.NDArray[np.uint32]
@@ -59,11 +58,12 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Exact:
-    """Tokens allowed from one real state with the distance behind each, and the slice it takes (whose tokens change nothing)."""
+    """Tokens allowed from one real state with the distance behind each; those of a slice apart, with their least and largest distance."""
 
     token_ids: npt.NDArray[np.int32]
     costs: npt.NDArray[np.int64]
     slice_mask: U32 | None
+    slice_costs: tuple[int, int]
 
 
 class TokenMasks:
@@ -77,7 +77,7 @@ class TokenMasks:
         self._memo_bytes = memo_bytes
         self._num_memo_bytes = 0
         self._memo: OrderedDict[tuple[int, MatchState], _Entry] = OrderedDict()
-        self._exact: OrderedDict[MatchState, _Exact] = OrderedDict()
+        self._exact: OrderedDict[tuple[MatchState, bool], _Exact] = OrderedDict()
         self._returns: dict[tuple[MatchState, tuple[Stack, ...]], MatchState] = {}
         self._slices = [
             SliceView(part, self.store) for part in vocabulary.slices if part.num_tokens
@@ -145,19 +145,19 @@ class TokenMasks:
 
     def _walk(self, root_set: int, state: MatchState) -> _Entry:
         trie, roots = self._root_sets[root_set]
-        part = self._slice_of(state) if root_set == _WHOLE_TRIE else None
+        part, chain = self._slice_of(state) if root_set == _WHOLE_TRIE else (None, [])
         if part is not None:
-            trie = part.part.rest
+            trie = part.rest
         walked = self._view(trie).walk(roots, state)
         row = self._row(_token_ids(trie, walked.nodes))
         if part is not None:
-            row |= part.part.mask
-        costs = [self.store.states[index].cost for index in _distinct(walked.indices)]
+            row |= part.mask
+        found = [self.store.states[index] for index in _distinct(walked.indices)]
+        worst_cost = max((after.cost for after in (*found, *chain)), default=0)
         groups = tuple(
             (self.store.states[index], self._root_set(trie, nodes))
             for index, nodes in walked.stopped.items()
         )
-        worst_cost = max(costs, default=0) if part is None else max([state.cost, *costs])
         words = np.flatnonzero(row)
         if len(words) >= _DENSE_WORDS_MIN:
             return _Entry(None, row, groups, worst_cost)
@@ -168,8 +168,13 @@ class TokenMasks:
         bits[token_ids] = 1
         return np.packbits(bits, bitorder="little").view(np.uint32)
 
-    def _slice_of(self, state: MatchState) -> SliceView | None:
-        return next((part for part in self._slices if part.is_taken_by(state)), None)
+    def _slice_of(self, state: MatchState) -> tuple[Slice | None, list[MatchState]]:
+        """A slice whose tokens are all allowed, and the states they lead to."""
+        for view in self._slices:
+            chain = view.chain(state)
+            if chain is not None:
+                return view.part, chain
+        return None, []
 
     def _view(self, trie: Trie) -> TrieView:
         view = self._views.get(id(trie))
@@ -187,27 +192,38 @@ class TokenMasks:
 
     def _add_within(self, state: MatchState, out: U32, max_distance: int) -> None:
         """Allow the tokens whose distance behind them is at most `max_distance`."""
-        exact = self._exact.get(state)
-        if exact is None:
-            exact = self._exact[state] = self._walk_exact(state)
-            if len(self._exact) > _MAX_EXACT:
-                self._exact.popitem(last=False)
+        exact = self._exact_of(state, has_slice=True)
+        if (
+            exact.slice_mask is not None
+            and exact.slice_costs[0] <= max_distance < exact.slice_costs[1]
+        ):
+            exact = self._exact_of(state, has_slice=False)
         out |= self._row(exact.token_ids[exact.costs <= max_distance])
-        if exact.slice_mask is not None and state.cost <= max_distance:
+        if exact.slice_mask is not None and exact.slice_costs[1] <= max_distance:
             out |= exact.slice_mask
 
-    def _walk_exact(self, state: MatchState) -> _Exact:
-        part = self._slice_of(state)
-        trie = self.vocabulary.trie if part is None else part.part.rest
+    def _exact_of(self, state: MatchState, *, has_slice: bool) -> _Exact:
+        key = (state, has_slice)
+        exact = self._exact.get(key)
+        if exact is None:
+            exact = self._exact[key] = self._walk_exact(state, has_slice)
+            if len(self._exact) > _MAX_EXACT:
+                self._exact.popitem(last=False)
+        return exact
+
+    def _walk_exact(self, state: MatchState, has_slice: bool) -> _Exact:
+        part, chain = self._slice_of(state) if has_slice else (None, [])
+        trie = self.vocabulary.trie if part is None else part.rest
         walked = self._view(trie).walk([0], state)
         distinct = _distinct(walked.indices)
         costs = np.array([self.store.states[index].cost for index in distinct], dtype=np.int64)
-        repeats = trie.token_count[walked.nodes]
         node_costs = costs[np.searchsorted(distinct, walked.indices)] if distinct else costs
+        chain_costs = [after.cost for after in chain]
         return _Exact(
             _token_ids(trie, walked.nodes),
-            np.repeat(node_costs, repeats),
-            None if part is None else part.part.mask,
+            np.repeat(node_costs, trie.token_count[walked.nodes]),
+            None if part is None else part.mask,
+            (min(chain_costs, default=0), max(chain_costs, default=0)),
         )
 
 
@@ -222,5 +238,7 @@ def _token_ids(trie: Trie, nodes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32
 
 
 def _distinct(values: npt.NDArray[np.int32]) -> list[int]:
-    """The distinct values, ascending."""
-    return cast(list[int], np.unique(values).tolist())
+    """The distinct values (not negative, not large), ascending."""
+    is_there = np.zeros(int(values.max(initial=-1)) + 1, dtype=bool)
+    is_there[values] = True
+    return np.flatnonzero(is_there).tolist()

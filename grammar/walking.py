@@ -17,6 +17,7 @@ from .vocabulary import Slice, Trie
 
 _FEW_CHILDREN = 12
 _FEW_NODES = 24
+_MAX_CHAIN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class TrieView:
     def __init__(self, trie: Trie, store: StateStore) -> None:
         self.trie = trie
         self._store = store
-        self._node_class: U8 = store.program.class_of_byte[trie.bytes]
+        self._node_class: U8 | None = None  # made by the first walk that needs it
         self._raw_bytes, self._child_start, self._child_count = trie.scalars
 
     def walk(self, roots: list[int], state: MatchState) -> Walked:
@@ -77,6 +78,8 @@ class TrieView:
         total = int(ends[-1])
         starts = (self.trie.child_start[nodes] - ends + counts).astype(np.int32)
         children = np.arange(total, dtype=np.int32) + np.repeat(starts, counts)
+        if self._node_class is None:
+            self._node_class = self._store.program.class_of_byte[self.trie.bytes]
         after = self._step_all(np.repeat(indices, counts), self._node_class[children])
         alive = after >= 0
         return children[alive], after[alive]
@@ -180,20 +183,38 @@ class SliceView:
             for ranges in part.sequences
         ]
 
-    def is_taken_by(self, state: MatchState) -> bool:
-        """Whether every character of the slice leads from `state` back to it, so that all its tokens are allowed."""
+    def chain(self, state: MatchState) -> list[MatchState] | None:
+        """The states after one character of the slice, after two, and so on, if those are the same whatever the characters are.
+
+        None if they are not, if some character is not possible, or if the chain does not soon come to a state that stays. Else all
+        tokens of the slice are allowed from `state`, and lead to a state of the chain.
+        """
+        found: list[MatchState] = []
         index = self._store.index(state)
-        if state.holes or any(self._after(index, single) != index for single in self._singles):
-            return False
+        while len(found) < _MAX_CHAIN and not self._store.states[index].holes:
+            after = self._after_any_character(index)
+            if after == DEAD:
+                return None
+            found.append(self._store.states[after])
+            if after == index:
+                return found
+            index = after
+        return None
+
+    def _after_any_character(self, index: int) -> int:
+        """The one state that every character leads to, or DEAD if there is no such state."""
+        reached = {self._after(index, single) for single in self._singles[:1]}
+        for single in self._singles:
+            if self._after(index, single) not in reached:
+                return DEAD
         for sequence in self._sequences:
-            reached = {index}
+            ends = {index}
             for classes in sequence:
-                reached = {self._after(source, c) for source in reached for c in classes}
-                if DEAD in reached:
-                    return False
-            if not reached <= {index}:
-                return False
-        return True
+                ends = {self._after(source, c) for source in ends for c in classes}
+                if DEAD in ends:
+                    return DEAD
+            reached |= ends
+        return reached.pop() if len(reached) == 1 else DEAD
 
     def _after(self, index: int, byte_class: int) -> int:
         after = int(self._store.table[index, byte_class])
