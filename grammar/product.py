@@ -8,7 +8,6 @@ Source: Rabin & Scott, "Finite automata and their decision problems", 1959 (subs
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 
@@ -53,12 +52,10 @@ def byte_classes(masks: set[int]) -> list[int]:
         return []
     rows = np.frombuffer(b"".join(mask.to_bytes(32, "little") for mask in masks), dtype=np.uint8)
     bits = np.unpackbits(rows.reshape(len(masks), 32), axis=1, bitorder="little")  # [masks, 256]
-    _, class_of_byte = np.unique(bits, axis=1, return_inverse=True)
-    groups: dict[int, int] = {}
-    used = cast(list[bool], bits.any(axis=0).tolist())
-    for byte, group in enumerate(class_of_byte.reshape(-1).tolist()):
-        if used[byte]:
-            groups[group] = groups.get(group, 0) | 1 << byte
+    groups: dict[bytes, int] = {}
+    for byte, column in enumerate(np.ascontiguousarray(bits.T)):
+        if column.any():
+            groups[column.tobytes()] = groups.get(column.tobytes(), 0) | 1 << byte
     return list(groups.values())
 
 

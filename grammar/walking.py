@@ -100,10 +100,9 @@ class TrieView:
         after = self._store.table[indices, classes]
         unknown = np.flatnonzero(after == UNKNOWN)
         if unknown.size:
-            num_classes = self._store.num_classes
-            pairs = np.unique(indices[unknown].astype(np.int64) * num_classes + classes[unknown])
-            for pair in pairs.tolist():
-                self._store.fill(pair // num_classes, pair % num_classes)
+            pairs = zip(indices[unknown].tolist(), classes[unknown].tolist(), strict=True)
+            for index, byte_class in set(pairs):
+                self._store.fill(index, byte_class)
             after = self._store.table[indices, classes]
         return after
 
