@@ -155,7 +155,9 @@ class StateStore:
             # A region is entered once all its callers are known: they have lower ranks.
             region = min(closing.frames, key=self.moves.ranks.__getitem__)
             if self.moves.ranks[region] <= entered:
-                raise InvariantError("a compiled grammar calls its regions in a circle")
+                raise GrammarError(
+                    "the compiled grammar is damaged: it calls its regions in a circle"
+                )
             entered = self.moves.ranks[region]
             stack = self.stacks.union(closing.frames.pop(region))
             self._enter(closing, self.moves.entries[region], stack)
