@@ -79,9 +79,10 @@ def test_a_merged_stack_holds_every_stack_or_one_that_covers_it_and_nothing_new(
 def test_merging_is_idempotent_and_has_no_order(rows: list[list[tuple[int, int, int]]]) -> None:
     stacks = store()
     one, two = built(stacks, rows), built(stacks, list(reversed(rows)))
-    assert paths(one) == paths(two)
+    # which covered stacks are pruned depends on the order, what the rest can do does not
+    for left, right in ((one, two), (two, one), (stacks.merge(one, two), one)):
+        assert all(any(covers(a, b) for a in paths(left)) for b in paths(right))
     assert stacks.merge(one, one) is one
-    assert stacks.merge(one, two) is one or paths(stacks.merge(one, two)) == paths(one)
 
 
 @given(lines)
