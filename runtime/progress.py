@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -17,7 +18,25 @@ from rich.progress import (
 )
 
 
-class ItemProgress:
+class _Shown:
+    """A bar that stands on the screen for the length of a `with` block."""
+
+    _bar: Progress
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+
+class ItemProgress(_Shown):
     """A bar over `num_items` finished requests, with tokens per second and the share of prompt tokens that were cached."""
 
     def __init__(self, num_items: int, console: Console | None = None) -> None:
@@ -33,18 +52,6 @@ class ItemProgress:
         self._began_s = time.monotonic()
         self._num_completion = self._num_prompt = self._num_cached = 0
 
-    def __enter__(self) -> ItemProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
-
     def advance(self, num_prompt: int = 0, num_cached: int = 0, num_completion: int = 0) -> None:
         """One more request is over, with these token counts."""
         self._num_prompt += num_prompt
@@ -56,7 +63,7 @@ class ItemProgress:
         self._bar.update(self._task, advance=1, rates=rates)
 
 
-class TransferProgress:
+class TransferProgress(_Shown):
     """A bar over bytes in phases, in the form `model_pull.pull` reports them."""
 
     def __init__(self, console: Console | None = None) -> None:
@@ -68,18 +75,6 @@ class TransferProgress:
             console=console or Console(stderr=True),
         )
         self._tasks: dict[str, object] = {}
-
-    def __enter__(self) -> TransferProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
 
     def report(self, phase: str, num_done: int, num_bytes: int) -> None:
         """`num_done` of `num_bytes` (0: not known yet) of a phase are done."""
