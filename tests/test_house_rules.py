@@ -100,6 +100,11 @@ ALLOWED_IMPORTERS = {
     "torch": ("kernels/", "runtime/models/", "runtime/model_runner.py", "runtime/sampler", "runtime/sampling_noise.py",
               "runtime/kv_buffers.py", "runtime/model_facts.py"),
     "triton": ("kernels/triton/",),
+    "starlette": ("runtime/http/",),
+    "uvicorn": ("runtime/http/",),
+    "prometheus_client": ("runtime/http/",),
+    "jsonschema": ("lang/extract",),
+    "pyarrow": ("lang/extract",),
 }  # fmt: skip
 
 
