@@ -45,10 +45,36 @@ KEY_BLOCK = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
-    """y = x @ weight.T + bias. `weight` [out, in], `bias` [out] or None. Activations are not quantized."""
+class QuantizedWeight:
+    """A weight as its file holds it, in groups of 32 inputs: scale * code + minimum (codes uint8 0..15), or scale * code (int8) without minimums."""
 
-    weight: Tensor
+    codes: Tensor  # [out, in] uint8, or int8 without minimums
+    scales: Tensor  # [out, in / 32] float16
+    minimums: Tensor | None = None  # [out, in / 32] float16
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(out, in)."""
+        return self.codes.shape[0], self.codes.shape[1]
+
+    def to_floats(self) -> Tensor:
+        """The values, float32 [out, in]."""
+        groups = self.codes.float().unflatten(1, (self.scales.shape[1], -1))
+        values = groups * self.scales.float()[:, :, None]
+        if self.minimums is not None:
+            values = values + self.minimums.float()[:, :, None]
+        return values.flatten(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """y = x @ weight.T + bias. `weight` [out, in], `bias` [out] or None.
+
+    Activations are not quantized, but where the weight is: then each group of 32 inputs of a row is rounded to int8 by its own amax / 127.
+    Quantized weights reach only backends that say `takes_quantized`.
+    """
+
+    weight: Tensor | QuantizedWeight
     bias: Tensor | None = None
 
 
@@ -96,7 +122,7 @@ class DecoderWeights:
 
     shape: DecoderShape
     rope: Rope
-    embedding: Tensor  # [vocab, hidden]
+    embedding: Tensor | QuantizedWeight  # [vocab, hidden]
     layers: Iterable[LayerWeights]
     final_norm: Tensor  # [hidden]
     head: Linear  # [vocab, hidden]; may share storage with `embedding`
@@ -165,7 +191,7 @@ class Ops(Protocol):
         """The form `linear` wants; may repack, so that the caller can drop the original."""
         ...
 
-    def embed(self, meta: StepMeta, table: Tensor) -> Tensor:
+    def embed(self, meta: StepMeta, table: Tensor | QuantizedWeight) -> Tensor:
         """table[token_ids]: [T, hidden]."""
         ...
 
@@ -234,6 +260,7 @@ class Backend(Protocol):
 
     name: str
     priority: int  # the largest available one serves "auto"
+    takes_quantized: bool  # whether `prepare` understands QuantizedWeight
 
     def unavailable_reason(self, device: str) -> str | None:
         """None when it can serve on `device` ("cpu" or "cuda"), else why not, as a sentence for the user."""

@@ -78,7 +78,7 @@ class ModelRunner:
         if threads:
             torch.set_num_threads(threads)
         backend = choose_backend(kernels, device)
-        with open_weights(files, DTYPES[dtype]) as weights:
+        with open_weights(files, DTYPES[dtype], backend.takes_quantized) as weights:
             shape = weights.shape
             page_bytes = num_pool_bytes(shape, 1, page_size, DTYPES[dtype])
             num_pages = num_pages or kv_bytes // max(page_bytes, 1)

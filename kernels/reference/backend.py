@@ -20,6 +20,7 @@ from ..ops import (
     KvPool,
     Linear,
     PreparedModel,
+    QuantizedWeight,
     Rope,
     StepBatch,
 )
@@ -80,12 +81,12 @@ class ReferenceOps:
 
     def prepare_linear(self, linear_: Linear) -> object:
         """See Ops."""
-        if self._pack and linear_.weight.dtype == torch.float32:
-            return linear.pack(linear_)
-        return linear_
+        return linear.prepare(linear_, self._pack)
 
-    def embed(self, meta: ReferenceMeta, table: Tensor) -> Tensor:
+    def embed(self, meta: ReferenceMeta, table: Tensor | QuantizedWeight) -> Tensor:
         """See Ops."""
+        if isinstance(table, QuantizedWeight):
+            table = table.to_floats()
         return table.index_select(0, meta.token_ids)
 
     def rms_norm(self, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
@@ -131,6 +132,7 @@ class ReferenceBackend:
 
     name: str = "reference"
     priority: int = 0
+    takes_quantized: bool = False
 
     def unavailable_reason(self, device: str) -> str | None:
         """See Backend."""

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..ops import Linear
+from ..ops import Linear, QuantizedWeight
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,29 @@ class PackedLinear:
 
     weight: Tensor
     bias: Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundedLinear:
+    """A quantized weight as floats [out, in]; its inputs are rounded to int8 in groups of 32 before they are multiplied."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+
+def prepare(linear: Linear, packs: bool) -> object:
+    """The form that `apply` wants. The original may be dropped afterwards."""
+    if isinstance(linear.weight, QuantizedWeight):
+        return RoundedLinear(linear.weight.to_floats(), linear.bias)
+    return pack(linear) if packs and linear.weight.dtype == torch.float32 else linear
+
+
+def rounded(x: Tensor, group: int = 32) -> Tensor:
+    """Each group of `group` values of a row as int8 times its own scale, amax / 127: what an integer product sees of its activations."""
+    groups = x.float().unflatten(-1, (-1, group))
+    most = groups.abs().amax(-1, keepdim=True)
+    codes = (groups * (127 / most.where(most > 0, 1))).round()
+    return (codes * (most / 127)).flatten(-2)
 
 
 def can_pack() -> bool:
@@ -45,7 +68,9 @@ def pack(linear: Linear) -> PackedLinear:
 
 
 def apply(x: Tensor, prepared: object) -> Tensor:
-    """x [M, in] times a Linear or PackedLinear: [M, out]."""
+    """x [M, in] times what `prepare` returned: [M, out]."""
+    if isinstance(prepared, RoundedLinear):
+        return F.linear(rounded(x), prepared.weight, prepared.bias)
     if isinstance(prepared, PackedLinear):
         return torch.ops.mkldnn._linear_pointwise(x, prepared.weight, prepared.bias, "none", [], "")
     assert isinstance(prepared, Linear)  # what `prepare_linear` returned

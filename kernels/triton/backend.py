@@ -20,6 +20,7 @@ class TritonBackend:
 
     name: str = "triton"
     priority: int = 10
+    takes_quantized: bool = False
 
     def unavailable_reason(self, device: str) -> str | None:
         """See Backend."""

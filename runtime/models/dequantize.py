@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ...errors import ModelError
+from ...kernels.ops import QuantizedWeight
 from ..gguf_file import GgufTensor
 
 _BLOCK = 32
@@ -33,6 +34,27 @@ def dequantize(tensor: GgufTensor) -> Tensor:
         # the file is mapped read-only; torch wants writable memory, and a compressed copy is small
         return unpack(torch.from_numpy(np.array(tensor.data))).view(tensor.shape)
     return _by_library(tensor)
+
+
+def quantized(tensor: GgufTensor) -> QuantizedWeight | None:
+    """The tensor's own codes, scales and minimums; None for a type that is not kept quantized."""
+    size = {"Q8_0": 2 + _BLOCK, "Q4_0": 2 + _BLOCK // 2, "Q4_1": 4 + _BLOCK // 2}.get(
+        tensor.type_name
+    )
+    if size is None or len(tensor.shape) != 2:
+        return None
+    num_out, num_in = tensor.shape
+    blocks = torch.from_numpy(np.array(tensor.data)).view(-1, size)
+
+    def halves(at: int) -> Tensor:
+        return blocks[:, at : at + 2].contiguous().view(torch.float16).view(num_out, -1)
+
+    scales = halves(0)
+    if tensor.type_name == "Q8_0":
+        return QuantizedWeight(blocks[:, 2:].view(torch.int8).reshape(num_out, num_in), scales)
+    packed = blocks[:, size - _BLOCK // 2 :]
+    codes = torch.cat((packed & 15, packed >> 4), dim=1).view(num_out, num_in)
+    return QuantizedWeight(codes, scales, halves(2) if tensor.type_name == "Q4_1" else scales * -8)
 
 
 def _by_library(tensor: GgufTensor) -> Tensor:

@@ -9,7 +9,7 @@ reordered here; GGUF files of this family are written in adjacent order already 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,17 @@ import torch
 from torch import Tensor
 
 from ...errors import ModelError
-from ...kernels.ops import DecoderShape, DecoderWeights, LayerWeights, Linear, Rope
+from ...kernels.ops import (
+    DecoderShape,
+    DecoderWeights,
+    LayerWeights,
+    Linear,
+    QuantizedWeight,
+    Rope,
+)
 from .registry import Family
 from .rope import make_rope
-from .source import WeightSource, read_checked, setting
+from .source import WeightSource, check_shape, read_checked, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +97,14 @@ def load(source: WeightSource) -> DecoderWeights:
     )
     shape = config.shape
     table = (shape.vocab_size, shape.hidden_size)
-    embedding = read_checked(source, names.embedding, table)
+    embedding = _weight(source, names.embedding, table)
     return DecoderWeights(
         shape=shape,
         rope=config.rope,
         embedding=embedding,
         layers=_layers(source, names, config),
         final_norm=read_checked(source, names.final_norm, (shape.hidden_size,)),
-        head=Linear(embedding if config.tied else read_checked(source, names.head, table)),
+        head=Linear(embedding if config.tied else _weight(source, names.head, table)),
     )
 
 
@@ -145,19 +152,39 @@ class _Layer:
         if has_bias is None:
             has_bias = self._source.shape_of(name + ".bias") is not None
         bias = read_checked(self._source, name + ".bias", (num_out,)) if has_bias else None
-        return Linear(read_checked(self._source, name + ".weight", (num_out, num_in)), bias)
+        return Linear(_weight(self._source, name + ".weight", (num_out, num_in)), bias)
+
+
+def _weight(
+    source: WeightSource, name: str, shape: tuple[int, int]
+) -> torch.Tensor | QuantizedWeight:
+    check_shape(source, name, shape)
+    return source.read_weight(name)
 
 
 def _stack(*parts: Linear) -> Linear:
     """Linears over one input as a single one. A part without bias counts as zero when another has one."""
-    weight = torch.cat([part.weight for part in parts])
+    weight = _stacked([part.weight for part in parts])
     if all(part.bias is None for part in parts):
         return Linear(weight)
     biases = [
-        part.weight.new_zeros(len(part.weight)) if part.bias is None else part.bias
-        for part in parts
+        torch.zeros(part.weight.shape[0]) if part.bias is None else part.bias for part in parts
     ]
     return Linear(weight, torch.cat(biases))
+
+
+def _stacked(weights: Sequence[Tensor | QuantizedWeight]) -> Tensor | QuantizedWeight:
+    """Rows of all, quantized if all are quantized alike."""
+    kept = [weight for weight in weights if isinstance(weight, QuantizedWeight)]
+    if len(kept) == len(weights) and len({weight.codes.dtype for weight in kept}) == 1:
+        minimums = [weight.minimums for weight in kept if weight.minimums is not None]
+        return QuantizedWeight(
+            torch.cat([weight.codes for weight in kept]),
+            torch.cat([weight.scales for weight in kept]),
+            torch.cat(minimums) if minimums else None,
+        )
+    floats = [w.to_floats() if isinstance(w, QuantizedWeight) else w for w in weights]
+    return torch.cat(floats)
 
 
 def _adjacent_pairs(linear: Linear, head_dim: int) -> Linear:
@@ -166,6 +193,7 @@ def _adjacent_pairs(linear: Linear, head_dim: int) -> Linear:
     def reorder(x: Tensor) -> Tensor:
         return x.unflatten(0, (-1, 2, head_dim // 2)).transpose(1, 2).flatten(0, 2)
 
+    assert isinstance(linear.weight, Tensor)  # Hugging Face folders hold floats
     return Linear(reorder(linear.weight), None if linear.bias is None else reorder(linear.bias))
 
 

@@ -43,10 +43,15 @@ def families() -> list[Family]:
 
 
 @contextmanager
-def open_weights(files: ModelFiles, dtype: torch.dtype) -> Iterator[DecoderWeights]:
-    """The weights of a model on disk, valid inside the block: `layers` reads the files. ModelError for what cannot be run."""
+def open_weights(
+    files: ModelFiles, dtype: torch.dtype, keeps_quantized: bool = False
+) -> Iterator[DecoderWeights]:
+    """The weights of a model on disk, valid inside the block: `layers` reads the files. ModelError for what cannot be run.
+
+    With `keeps_quantized`, matrices that the file quantizes in groups of 32 come as QuantizedWeight.
+    """
     if files.kind == "gguf":
-        source = GgufWeights(files.path, dtype)
+        source = GgufWeights(files.path, dtype, keeps_quantized)
         yield family_of(source).load(source)
     else:
         with SafetensorsWeights(files.path, dtype) as folder:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 from torch import Tensor
 
 from ...errors import ModelError
+from ...kernels.ops import QuantizedWeight
 
 
 class WeightSource(Protocol):
@@ -34,9 +35,19 @@ class WeightSource(Protocol):
         """The tensor's values in the source's working type (float32 or bfloat16), on the CPU. ModelError when absent or damaged."""
         ...
 
+    def read_weight(self, name: str) -> Tensor | QuantizedWeight:
+        """As `read`, but a quantized matrix stays so where the source was opened for a backend that takes it."""
+        ...
+
 
 def read_checked(source: WeightSource, name: str, shape: tuple[int, ...]) -> Tensor:
     """The tensor `name`, which must have `shape`; ModelError naming it otherwise."""
+    check_shape(source, name, shape)
+    return source.read(name)
+
+
+def check_shape(source: WeightSource, name: str, shape: tuple[int, ...]) -> None:
+    """ModelError when there is no tensor `name`, or it has another shape."""
     found = source.shape_of(name)
     if found is None:
         raise ModelError(
@@ -49,7 +60,6 @@ def read_checked(source: WeightSource, name: str, shape: tuple[int, ...]) -> Ten
             f"tensor {name!r} has shape {list(found)}, its configuration asks for {list(shape)}",
             place=name,
         )
-    return source.read(name)
 
 
 def setting(

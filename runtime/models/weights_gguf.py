@@ -1,4 +1,4 @@
-"""Weights out of a GGUF file: mapped into memory, dequantized one tensor at a time when it is read.
+"""Weights out of a GGUF file: mapped into memory, one tensor at a time when it is read, dequantized unless it is to stay as it is.
 
 Owns the way from GGUF blocks to tensors. Knows nothing of families. Sizes and offsets were checked when the file was opened.
 """
@@ -13,18 +13,20 @@ import torch
 from torch import Tensor
 
 from ...errors import ModelError
+from ...kernels.ops import QuantizedWeight
 from ..gguf_file import open_gguf
-from .dequantize import dequantize
+from .dequantize import dequantize, quantized
 
 
 class GgufWeights:
-    """A WeightSource over one GGUF file; `dtype` is the type of the tensors it returns."""
+    """A WeightSource over one GGUF file; `dtype` is the type of the tensors it returns, `keeps_quantized` as in WeightSource."""
 
     kind: Literal["gguf", "hf"] = "gguf"
 
-    def __init__(self, path: Path, dtype: torch.dtype) -> None:
+    def __init__(self, path: Path, dtype: torch.dtype, keeps_quantized: bool = False) -> None:
         self._file = open_gguf(path)
         self._dtype = dtype
+        self._keeps_quantized = keeps_quantized
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -35,6 +37,12 @@ class GgufWeights:
         """See WeightSource."""
         tensor = self._file.tensors.get(name)
         return None if tensor is None else tensor.shape
+
+    def read_weight(self, name: str) -> Tensor | QuantizedWeight:
+        """See WeightSource."""
+        tensor = self._file.tensors.get(name)
+        kept = quantized(tensor) if self._keeps_quantized and tensor is not None else None
+        return self.read(name) if kept is None else kept
 
     def read(self, name: str) -> Tensor:
         """See WeightSource."""

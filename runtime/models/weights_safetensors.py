@@ -55,6 +55,10 @@ class SafetensorsWeights:
         file = self._files.get(name)
         return None if file is None else tuple(file.get_slice(name).get_shape())
 
+    def read_weight(self, name: str) -> Tensor:
+        """See WeightSource: there are no quantized tensors in these files."""
+        return self.read(name)
+
     def read(self, name: str) -> Tensor:
         """See WeightSource."""
         file = self._files.get(name)

@@ -1,0 +1,103 @@
+"""Weights into the layouts of `src/abi.h`: blocks of 16 output rows, padded with zeros.
+
+Owns the packing, in numpy and torch, of whole tensors. Quantized weights keep the codes, scales and minimums of the file; nothing is
+quantized here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ..ops import Linear, QuantizedWeight
+from .library import KINDS, LinearStruct
+
+BLOCK = 16
+GROUP = 32
+U8 = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A packed linear and the memory its struct points into."""
+
+    struct: LinearStruct
+    memory: tuple[object, ...]
+
+
+def pack(linear: Linear) -> Packed:
+    """The struct of `linear`; its memory must be kept alive as long as the struct is used."""
+    weight = linear.weight
+    bias = None if linear.bias is None else linear.bias.float().contiguous()
+    if isinstance(weight, QuantizedWeight):
+        kind, codes, scales, minimums = _quantized(weight)
+    else:
+        kind, codes = _floats(weight)
+        scales = minimums = None
+    num_out, num_in = weight.shape
+    struct = LinearStruct(
+        kind=KINDS[kind],
+        num_out=num_out,
+        num_in=num_in,
+        codes=codes.data_ptr(),
+        scales=None if scales is None else scales.data_ptr(),
+        minimums=None if minimums is None else minimums.data_ptr(),
+        bias=None if bias is None else bias.data_ptr(),
+    )
+    return Packed(struct, (codes, scales, minimums, bias))
+
+
+def _floats(weight: Tensor) -> tuple[str, Tensor]:
+    """[out, in] -> [out / 16, in, 16]."""
+    kind = "bf16" if weight.dtype == torch.bfloat16 else "f32"
+    values = weight if kind == "bf16" else weight.float()
+    blocks = _padded(values).view(-1, BLOCK, weight.shape[1]).transpose(1, 2)
+    return kind, _aligned(blocks.contiguous())
+
+
+def _quantized(weight: QuantizedWeight) -> tuple[str, Tensor, Tensor, Tensor | None]:
+    """Planes of nibbles, scales and minimums, in blocks."""
+    scales = _by_group(weight.scales)
+    if weight.minimums is not None:
+        return "q4", _aligned(_plane(_padded(weight.codes))), scales, _by_group(weight.minimums)
+    shifted = (_padded(weight.codes).to(torch.int16) + 128).to(torch.uint8)
+    planes = torch.stack((_plane(shifted & 15), _plane(shifted >> 4)), dim=2)
+    return "q8", _aligned(planes), scales, None
+
+
+def _plane(nibbles: Tensor) -> Tensor:
+    """uint8 0..15 [out, in] -> [out / 16, in / 32, 256], two inputs a byte: 4 j + t low, 16 + 4 j + t high, at byte 64 j + 4 r + t."""
+    num_out, num_in = nibbles.shape
+    parts = nibbles.view(num_out // BLOCK, BLOCK, num_in // GROUP, 2, 4, 4)
+    packed = parts[:, :, :, 0] | (parts[:, :, :, 1] << 4)  # [block, row, group, j, t]
+    return packed.permute(0, 2, 3, 1, 4).reshape(num_out // BLOCK, num_in // GROUP, 256)
+
+
+def _by_group(values: Tensor) -> Tensor:
+    """float16 [out, groups] -> [out / 16, groups, 16]."""
+    blocks = _padded(values.to(torch.float16)).view(-1, BLOCK, values.shape[1]).transpose(1, 2)
+    return _aligned(blocks.contiguous())
+
+
+def _padded(values: Tensor) -> Tensor:
+    missing = -values.shape[0] % BLOCK
+    if not missing:
+        return values.contiguous()
+    return torch.cat((values, values.new_zeros((missing, values.shape[1]))))
+
+
+def _aligned(values: Tensor) -> Tensor:
+    """The same values at an address that is a multiple of 64."""
+    values = values.contiguous()
+    if values.data_ptr() % 64 == 0:
+        return values
+    spare = 64 // values.element_size()
+    memory = torch.empty(values.numel() + spare, dtype=values.dtype)
+    start = (-memory.data_ptr() % 64) // values.element_size()
+    copy = memory[start : start + values.numel()].view(values.shape)
+    copy.copy_(values)
+    return copy

@@ -1,0 +1,64 @@
+// The plain C border between Python and the native kernels: structs of pointers and integers, mirrored field by field in library.py.
+//
+// Owns the layout of packed weights and of one step's arguments. All memory belongs to the caller but for the model's own work buffers.
+#pragma once
+#include <cstdint>
+
+namespace radix {
+
+// How a weight [num_out, num_in] is packed, always in blocks of 16 output rows (num_out is padded to a multiple of 16 with zeros):
+//   F32, BF16   [num_out / 16][num_in][16]
+//   Q4          [num_out / 16][num_in / 32][256 bytes] codes 0..15; byte 64 j + 4 r + t holds row r: low nibble input 4 j + t, high 16 + 4 j + t
+//               w = scale * code + minimum; scales and minimums float16 [num_out / 16][num_in / 32][16]
+//   Q8          as Q4 with two planes of 256 bytes: low nibbles of (code + 128), then high nibbles; w = scale * code; scales as above
+enum WeightKind : int32_t { kF32 = 0, kBF16 = 1, kQ4 = 2, kQ8 = 3 };
+enum KvKind : int32_t { kKvF32 = 0, kKvBF16 = 1 };
+
+struct Linear {
+  int32_t kind, num_out, num_in, reserved;
+  const void* codes;
+  const uint16_t* scales;
+  const uint16_t* minimums;
+  const float* bias;  // [num_out] or null
+};
+
+struct Layer {
+  const float* attention_norm;
+  const float* mlp_norm;
+  Linear qkv, attention_out, gate_up, down;
+};
+
+struct Shape {
+  int32_t num_layers, hidden, num_heads, num_kv_heads, head_dim, inner, vocab, context, num_rotary, page_size, kv_kind, num_threads;
+  int64_t num_slots;
+  float epsilon;
+};
+
+struct Weights {
+  Shape shape;
+  const Layer* layers;
+  Linear embedding, head;
+  const float* final_norm;
+  const float* cosines;  // [context, num_rotary / 2]
+  const float* sines;
+  void* kv;  // [layers][2][num_slots][num_kv_heads][head_dim]
+};
+
+// One step: sequence s owns rows query_starts[s] .. query_starts[s + 1]. Group g: members group_members[group_starts[g] ..], which share
+// their first group_pages[g] pages.
+struct Step {
+  int32_t num_tokens, num_sequences, num_rows, page_stride, num_groups, reserved;
+  const int32_t* token_ids;
+  const int32_t* positions;
+  const int64_t* slot_ids;
+  const int32_t* query_starts;
+  const int32_t* context_lens;
+  const int32_t* page_tables;
+  const int32_t* logit_rows;
+  const int32_t* group_starts;
+  const int32_t* group_members;
+  const int32_t* group_pages;
+  float* hidden;  // out: [num_rows, hidden]
+};
+
+}  // namespace radix

@@ -1,0 +1,83 @@
+// The exported functions, and the choice of instruction set at run time.
+#include <cstring>
+#include <exception>
+
+#include "runner.h"
+
+using radix::AnyRunner;
+using radix::Step;
+using radix::Weights;
+
+namespace {
+
+using Make = AnyRunner* (*)(const Weights&);
+
+struct Isa {
+  const char* name;
+  Make make;
+  bool (*is_usable)();
+};
+
+bool always() { return true; }
+
+#if defined(RADIX_HAS_AVX2)
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"); }
+#endif
+
+const Isa kIsas[] = {  // best first
+#if defined(RADIX_HAS_AVX2)
+    {"avx2", avx2::make_runner, has_avx2},
+#endif
+    {"portable", portable::make_runner, always},
+};
+
+}  // namespace
+
+#define RADIX_EXPORT __attribute__((visibility("default")))
+
+extern "C" {
+
+// Number of the version that library.py expects.
+RADIX_EXPORT int radix_abi_version() { return 1; }
+
+// Name of the n-th instruction set that serves on this machine, best first; null beyond the last.
+RADIX_EXPORT const char* radix_isa(int n) {
+  for (const Isa& isa : kIsas)
+    if (isa.is_usable() && n-- == 0) return isa.name;
+  return nullptr;
+}
+
+// A runner of the weights, which must outlive it (the structs are copied); null for an instruction set that does not serve here.
+RADIX_EXPORT void* radix_open(const Weights* weights, const char* isa_name) {
+  for (const Isa& isa : kIsas)
+    if (isa.is_usable() && std::strcmp(isa.name, isa_name) == 0) {
+      try {
+        return isa.make(*weights);
+      } catch (const std::exception&) {
+        return nullptr;
+      }
+    }
+  return nullptr;
+}
+
+RADIX_EXPORT void radix_close(void* runner) { delete static_cast<AnyRunner*>(runner); }
+
+// 0, or 1 when memory ran out.
+RADIX_EXPORT int radix_step(void* runner, const Step* step) {
+  try {
+    static_cast<AnyRunner*>(runner)->step(*step);
+    return 0;
+  } catch (const std::exception&) {
+    return 1;
+  }
+}
+
+RADIX_EXPORT int radix_logits(void* runner, const float* hidden, int num_rows, float* out) {
+  try {
+    static_cast<AnyRunner*>(runner)->logits(hidden, num_rows, out);
+    return 0;
+  } catch (const std::exception&) {
+    return 1;
+  }
+}
+}

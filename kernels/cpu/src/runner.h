@@ -1,0 +1,23 @@
+// What every instruction set's unit offers, and the list of units in this build.
+#pragma once
+#include "abi.h"
+
+namespace radix {
+
+class AnyRunner {
+ public:
+  virtual ~AnyRunner() = default;
+  virtual void step(const Step& step) = 0;
+  virtual void logits(const float* hidden, int num_rows, float* out) = 0;
+};
+
+}  // namespace radix
+
+namespace portable {
+radix::AnyRunner* make_runner(const radix::Weights& weights);
+}
+#if defined(RADIX_HAS_AVX2)
+namespace avx2 {
+radix::AnyRunner* make_runner(const radix::Weights& weights);
+}
+#endif

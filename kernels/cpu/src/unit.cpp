@@ -1,0 +1,24 @@
+// One instruction set's kernels: this file is compiled once for each, with RADIX_ISA naming the namespace.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "abi.h"
+#include "lanes.h"
+#include "pool.h"
+#include "runner.h"
+
+using namespace radix;
+
+#include "linear.inl"
+#include "attention.inl"
+#include "step.inl"
+
+namespace RADIX_ISA {
+
+AnyRunner* make_runner(const Weights& weights) { return new Runner(weights); }
+
+}  // namespace RADIX_ISA
