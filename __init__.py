@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .errors import (
         Aborted,
         ConfigError,
+        ContextOverflow,
         EngineDied,
         GrammarError,
         InvariantError,
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
         UserError,
     )
     from .lang.backend import Backend, set_default_backend
+    from .lang.extract import extract, extract_files
     from .lang.function import Program, function
+    from .lang.live_state import LiveState
+    from .lang.news import StreamEvent
     from .lang.primitives.gen import gen, gen_int, gen_string
     from .lang.primitives.roles import (
         assistant,
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
     from .lang.primitives.select import select
     from .lang.primitives.text import text
     from .lang.state import State
-    from .lang.testing import ScriptedBackend
+    from .lang.testing import Answer, ScriptedBackend
     from .lang.variable import Meta
     from .offline import Engine
 
@@ -52,12 +56,15 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Aborted",
+    "Answer",
     "Backend",
     "ConfigError",
+    "ContextOverflow",
     "Engine",
     "EngineDied",
     "GrammarError",
     "InvariantError",
+    "LiveState",
     "Meta",
     "ModelError",
     "OutputError",
@@ -70,12 +77,15 @@ __all__ = [
     "ScriptedBackend",
     "ServiceError",
     "State",
+    "StreamEvent",
     "TimedOut",
     "UnknownVariable",
     "UserError",
     "assistant",
     "assistant_begin",
     "assistant_end",
+    "extract",
+    "extract_files",
     "function",
     "gen",
     "gen_int",
@@ -92,12 +102,17 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Answer": "lang.testing",
     "Backend": "lang.backend",
     "Engine": "offline",
+    "LiveState": "lang.live_state",
     "Meta": "lang.variable",
     "Program": "lang.function",
     "ScriptedBackend": "lang.testing",
     "State": "lang.state",
+    "StreamEvent": "lang.news",
+    "extract": "lang.extract",
+    "extract_files": "lang.extract",
     "function": "lang.function",
     "gen": "lang.primitives.gen",
     "gen_int": "lang.primitives.gen",

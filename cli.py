@@ -1,22 +1,25 @@
-"""The `radixlm` command line: pull a model, try it, look at what is installed.
+"""The `radixlm` command line.
 
-Owns the commands' names and their output. Everything heavy is imported inside a command, so `--help` is quick. Engine options are those of
-`EngineConfig`: any of them can be given as `--set name=value`.
+Owns the commands' names, their flags and exit statuses; what a command does stands in the module it calls. Everything heavy is imported
+inside a command, so `--help` is quick. Options of the engine and the server are not written down here: they are the fields of their
+configs (`flags.py`).
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from radixlm.flags import split_fields, with_fields
+from radixlm.runtime.config import EngineConfig
+from radixlm.runtime.http.settings import ServerSettings
 
-    from radixlm.offline import Engine
+if TYPE_CHECKING:
+    from radixlm.grammar.spec import Spec
+    from radixlm.runtime.http.server import HttpServer
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -25,24 +28,25 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: loading rich would take longer than everything else
     help="LLM programs over a radix-tree KV cache with exact grammars.",
 )
+grammar_app = typer.Typer(no_args_is_help=True, help="Look at constraints without running them.")
+app.add_typer(grammar_app, name="grammar")
 
 DEFAULT_MODEL = "smollm2-135m"
-Model = Annotated[
-    str, typer.Option(help="An alias of `radixlm pull`, a .gguf file or a Hugging Face folder.")
+EXIT_SOME_FAILED = 3  # extract: there are rows, and documents without one
+MaxTokens = Annotated[int | None, typer.Option(help="Most tokens of an answer.")]
+Temperature = Annotated[float | None, typer.Option(help="0: the likeliest token each time.")]
+TopK = Annotated[int | None, typer.Option(help="Sample from the k likeliest tokens.")]
+TopP = Annotated[float | None, typer.Option(help="Sample from the likeliest tokens of this share.")]
+MinP = Annotated[float | None, typer.Option(help="Drop tokens below this share of the likeliest.")]
+Stop = Annotated[list[str] | None, typer.Option(help="End before this text. Repeatable.")]
+Schema = Annotated[
+    Path | None, typer.Option(help="A file with a JSON Schema that the answer satisfies.")
 ]
-Threads = Annotated[int, typer.Option(help="Threads of the engine; 0: one per usable core.")]
-MaxTokens = Annotated[int, typer.Option(help="Most tokens of the answer.")]
-Temperature = Annotated[float, typer.Option(help="0: the likeliest token each time.")]
-SchemaFile = Annotated[
-    Path | None, typer.Option(help="A file with a JSON Schema that the answer must satisfy.")
+Pattern = Annotated[str | None, typer.Option(help="A regex that the whole answer matches.")]
+Choices = Annotated[
+    list[str] | None, typer.Option("--choices", help="An answer to choose from. Repeatable.")
 ]
-Pattern = Annotated[
-    str | None, typer.Option(help="A regular expression that the whole answer must match.")
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="An option of the engine, as name=value. Repeatable."),
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
@@ -53,7 +57,6 @@ def pull(
     ] = False,
 ) -> None:
     """Fetch a model into the user's cache folder, with its checksum checked."""
-    from radixlm.runtime.config import EngineConfig
     from radixlm.runtime.model_pull import pull as pull_model
     from radixlm.runtime.progress import TransferProgress
 
@@ -64,124 +67,270 @@ def pull(
 
 
 @app.command()
+@with_fields(EngineConfig)
 def generate(
     prompt: Annotated[
         str, typer.Argument(help="The text to continue; - reads it from standard input.")
     ],
-    model: Model = DEFAULT_MODEL,
-    threads: Threads = 0,
     max_tokens: MaxTokens = 128,
-    temperature: Temperature = 0.0,
-    schema: SchemaFile = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    stop: Stop = None,
+    schema: Schema = None,
     regex: Pattern = None,
-    settings: Settings = None,
+    choices: Choices = None,
+    **options: Any,
 ) -> None:
     """Continue a text, printing as it comes."""
-    text = sys.stdin.read() if prompt == "-" else prompt
-    with _engine(model, threads, settings or ()) as engine:
-        _print_stream(engine, text, _options(max_tokens, temperature, schema, regex))
-
-
-@app.command()
-def chat(
-    message: Annotated[str, typer.Argument(help="What to say; - reads it from standard input.")],
-    system: Annotated[str | None, typer.Option(help="The system message.")] = None,
-    model: Model = DEFAULT_MODEL,
-    threads: Threads = 0,
-    max_tokens: MaxTokens = 512,
-    temperature: Temperature = 0.0,
-    schema: SchemaFile = None,
-    regex: Pattern = None,
-    settings: Settings = None,
-) -> None:
-    """Ask the model one thing by its chat template, printing the answer as it comes."""
-    text = sys.stdin.read() if message == "-" else message
-    messages = [{"role": "system", "content": system}] if system is not None else []
-    messages.append({"role": "user", "content": text})
-    with _engine(model, threads, settings or ()) as engine:
-        _print_stream(engine, messages, _options(max_tokens, temperature, schema, regex))
-
-
-@app.command()
-def doctor(model: Model = DEFAULT_MODEL) -> None:
-    """Show what is installed, which model file would serve, and what this machine offers."""
-    import importlib.metadata
-    import platform
-
-    from radixlm.errors import ModelError
-    from radixlm.runtime.config import EngineConfig
-    from radixlm.runtime.model_files import resolve_model
-
-    config = EngineConfig.create(model=model)
-    rows: list[tuple[str, object]] = [
-        ("python", platform.python_version()),
-        ("machine", platform.platform()),
-        ("usable cores", config.threads),
-    ]
-    for package in ("torch", "transformers", "tokenizers", "pyzmq", "uvloop", "msgspec", "triton"):
-        try:
-            rows.append((package, importlib.metadata.version(package)))
-        except importlib.metadata.PackageNotFoundError:
-            rows.append((package, "not installed"))
-    try:
-        rows.append(("model file", resolve_model(model, Path(config.cache_dir)).path))
-    except ModelError as error:
-        rows.append(("model file", error))
-    for name, value in rows:
-        print(f"{name:<14} {value}")
-
-
-def _engine(model: str, threads: int, settings: Sequence[str]) -> Engine:
-    from radixlm.errors import ConfigError
+    from radixlm.console import print_stream, request_options
     from radixlm.offline import Engine
 
-    options: dict[str, Any] = {}
-    for setting in settings:
-        name, is_given, value = setting.partition("=")
-        if not is_given:
-            raise ConfigError(
-                f"--set {setting!r} has no value", place="--set", hint="Write name=value"
-            )
-        options[name.strip().replace("-", "_")] = value
-    return Engine(model, threads=threads, **options)
+    asked = request_options(
+        max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
+        stop=stop, json_schema=schema, regex=regex, choices=choices,
+    )  # fmt: skip
+    text = sys.stdin.read() if prompt == "-" else prompt
+    with Engine(**options) as engine:
+        print_stream(engine, text, asked)
 
 
-def _options(
-    max_tokens: int, temperature: float, schema: Path | None, regex: str | None
-) -> dict[str, Any]:
-    options: dict[str, Any] = {"max_tokens": max_tokens, "temperature": temperature, "regex": regex}
-    if schema is not None:
-        from radixlm.errors import ConfigError
+@app.command()
+@with_fields(EngineConfig)
+def chat(
+    message: Annotated[
+        str | None,
+        typer.Argument(help="Say this and end; - reads it from standard input. Else: a dialogue."),
+    ] = None,
+    system: Annotated[str | None, typer.Option(help="The system message.")] = None,
+    max_tokens: MaxTokens = 512,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    stop: Stop = None,
+    schema: Schema = None,
+    regex: Pattern = None,
+    choices: Choices = None,
+    **options: Any,
+) -> None:
+    """Talk with the model, or ask it one thing. /help in a dialogue lists what else it takes."""
+    from radixlm.console import Dialogue, print_stream, request_options
+    from radixlm.offline import Engine
 
+    asked = request_options(
+        max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
+        stop=stop, json_schema=schema, regex=regex, choices=choices,
+    )  # fmt: skip
+    with Engine(**options) as engine:
+        dialogue = Dialogue(engine, asked, system)
+        if message is None:
+            dialogue.run()
+            return
+        text = sys.stdin.read() if message == "-" else message
+        print_stream(engine, dialogue.with_question(text), asked)
+
+
+@app.command()
+@with_fields(EngineConfig)
+def run(
+    program: Annotated[
+        str, typer.Argument(metavar="PROGRAM.py[:NAME]", help="A file with a @function program.")
+    ],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option("--arg", help="An argument, as name=value or name=@FILE. Repeatable."),
+    ] = None,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show the tree of prefixes and what it cost.")
+    ] = False,
+    max_tokens: MaxTokens = None,
+    temperature: Temperature = None,
+    seed: Annotated[int | None, typer.Option(help="Makes the run repeatable.")] = None,
+    timeout_s: Annotated[float | None, typer.Option(help="Seconds for the whole run.")] = None,
+    as_json: AsJson = False,
+    **options: Any,
+) -> None:
+    """Run a program and show its text and variables."""
+    from radixlm.lang.program_file import load_program, read_arguments
+    from radixlm.lang.trace import TracingBackend
+    from radixlm.offline import Engine
+    from radixlm.reports import print_state, print_trace
+
+    loaded = load_program(program)
+    given = read_arguments(loaded, arguments or [])
+    asked = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed,
+             "timeout_s": timeout_s}  # fmt: skip
+    for name, value in asked.items():
+        if value is not None:
+            given.setdefault(name, value)
+    with Engine(**options) as engine:
+        backend = TracingBackend(engine.backend)
         try:
-            options["json_schema"] = schema.read_text()
-            json.loads(options["json_schema"])
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"{schema} holds no JSON Schema: {error}", place="--schema") from None
-    return options
+            state = loaded.run(**given, stream=False, backend=backend)
+            print_state(state, as_json=as_json)
+        finally:
+            if trace:
+                print_trace(backend)
 
 
-def _print_stream(engine: Engine, prompt: Any, options: dict[str, Any]) -> None:
-    with engine.stream(prompt, **options) as stream:
-        for piece in stream:
-            print(piece, end="", flush=True)
-        print()
-        completion = stream.result()
-    if completion.finish_reason == "length":
-        print(
-            f"(cut after {completion.usage.completion_tokens} tokens; see --max-tokens)",
-            file=sys.stderr,
+@app.command()
+@with_fields(EngineConfig, ServerSettings)
+def serve(**options: Any) -> None:
+    """Serve the model over HTTP, as the OpenAI API has it."""
+    import logging
+
+    from radixlm.runtime.http.server import serve as serve_http
+    from radixlm.runtime.launch import Runtime
+    from radixlm.runtime.model_files import resolve_model
+
+    of_server, of_engine = split_fields(ServerSettings, options)
+    settings = ServerSettings.create(**of_server)  # refused before anything is loaded
+    config = EngineConfig.create(**of_engine)
+    resolve_model(config.model, Path(config.cache_dir))
+    logging.basicConfig(format="radixlm: %(message)s", stream=sys.stderr)
+    print(f"radixlm: loading {config.model}", file=sys.stderr)
+    runtime = Runtime(config)
+
+    def on_listening(server: HttpServer) -> None:
+        name = settings.served_name or runtime.client.facts.model
+        print(f"radixlm: serving {name} on {server.url}", file=sys.stderr)
+
+    sys.exit(serve_http(runtime, settings, on_listening=on_listening))
+
+
+@app.command()
+@with_fields(EngineConfig)
+def extract(
+    files: Annotated[list[Path], typer.Argument(help="Text, markdown, JSONL, CSV, or folders.")],
+    schema: Annotated[str, typer.Option(help="S.json, or module:Model for a Python type.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="A .jsonl, .csv or .parquet file.")
+    ],
+    field: Annotated[
+        str | None, typer.Option(help="What holds the text of a record: key, column, dotted path.")
+    ] = None,
+    dead_letter: Annotated[
+        Path | None, typer.Option(help="Where failures go. [default: OUTPUT with .failed.jsonl]")
+    ] = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Begin anew, over the output that is there.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try the documents of the dead letter again.")
+    ] = False,
+    instructions: Annotated[
+        str | None, typer.Option(help="What the model is told before the fields.")
+    ] = None,
+    max_tokens: MaxTokens = None,
+    temperature: Temperature = None,
+    seed: Annotated[int | None, typer.Option(help="Of answers at a temperature.")] = None,
+    chunk_tokens: Annotated[
+        int | None, typer.Option(help="Longest part of a document. [default: what fits]")
+    ] = None,
+    overlap: Annotated[
+        int | None, typer.Option(help="Tokens that a part repeats. [default: a tenth]")
+    ] = None,
+    merge: Annotated[
+        str | None, typer.Option(help="How parts become one row: union or first.")
+    ] = None,
+    num_under_way: Annotated[int | None, typer.Option(help="Documents in work at once.")] = None,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Rows in the order of the documents.")
+    ] = False,
+    **options: Any,
+) -> None:
+    """Turn documents into rows that satisfy a schema. The same command again finishes a job that was stopped."""
+    from radixlm.console import run_extraction
+
+    asked: dict[str, Any] = {
+        "field": field, "instructions": instructions, "max_tokens": max_tokens, "seed": seed,
+        "temperature": temperature, "chunk_tokens": chunk_tokens, "overlap": overlap, "merge": merge,
+        "num_under_way": num_under_way, "dead_letter": dead_letter,
+    }  # fmt: skip
+    given = {name: value for name, value in asked.items() if value is not None}
+    summary = run_extraction(
+        options, files, schema, output,
+        resume=not restart, retry_failed=retry_failed, ordered=ordered, **given,
+    )  # fmt: skip
+    print(summary.line())
+    if summary.job.num_failed:
+        print(f"radixlm: failures and their reasons are in {summary.dead_letter}", file=sys.stderr)
+        sys.exit(EXIT_SOME_FAILED)
+
+
+@app.command()
+@with_fields(EngineConfig)
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="A fraction of the work.")] = False,
+    as_json: AsJson = False,
+    **options: Any,
+) -> None:
+    """Measure prefix sharing, time to first token, decoding and masks on this machine."""
+    from radixlm.bench import QUICK, Sizes, measure
+    from radixlm.offline import Engine
+    from radixlm.reports import print_bench
+
+    with Engine(**options) as engine:
+        print_bench(measure(engine, QUICK if quick else Sizes()), as_json=as_json)
+
+
+@app.command()
+@with_fields(EngineConfig)
+def doctor(as_json: AsJson = False, **options: Any) -> None:
+    """Show what is installed, which kernels serve, facts of the model and this machine's ceilings."""
+    from radixlm.doctor import examine
+    from radixlm.reports import print_examination
+
+    if not print_examination(examine(EngineConfig.create(**options)), as_json=as_json):
+        sys.exit(1)
+
+
+@grammar_app.command("explain")
+def explain_grammar(
+    schema: Schema = None,
+    regex: Pattern = None,
+    choices: Choices = None,
+    model: Annotated[str, typer.Option("--model", "-m", help="Whose tokens.")] = DEFAULT_MODEL,
+    as_json: AsJson = False,
+) -> None:
+    """Compile a constraint and show what it forces, allows and ignores, or why it is refused."""
+    from radixlm.grammar.explain import explain
+    from radixlm.grammar.vocabulary import Vocabulary
+    from radixlm.reports import print_explanation
+    from radixlm.runtime.model_files import resolve_model
+    from radixlm.runtime.tokenizer import load_tokenizer
+
+    spec = _constraint(schema, regex, choices)
+    cache_dir = Path(EngineConfig.create().cache_dir)
+    tokenizer = load_tokenizer(resolve_model(model, cache_dir))
+    vocabulary = Vocabulary(tokenizer.token_bytes, tokenizer.eos_token_ids)
+    print_explanation(explain(spec, vocabulary), as_json=as_json)
+
+
+def _constraint(schema: Path | None, regex: str | None, choices: list[str] | None) -> Spec:
+    from radixlm.console import request_options
+    from radixlm.errors import ConfigError
+    from radixlm.lang.constraints import constraint_of
+
+    spec, _ = constraint_of(request_options(json_schema=schema, regex=regex, choices=choices))
+    if spec is None:
+        raise ConfigError(
+            "there is no constraint to explain", hint="Give --schema, --regex or --choices"
         )
+    return spec
 
 
 def main() -> None:
-    """The console script. Errors of radixlm become one line on stderr and exit status 1 (the user's) or 70 (ours)."""
+    """The console script. Errors of radixlm become lines on stderr and exit status 1 (the user's) or 70 (ours)."""
     from radixlm.errors import RadixError, UserError
 
     try:
         app()
     except RadixError as error:
-        print(f"radixlm: {error}", file=sys.stderr)
+        notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
+        print(f"radixlm: {error}{notes}", file=sys.stderr)
         sys.exit(1 if isinstance(error, UserError) else 70)
     except KeyboardInterrupt:
         sys.exit(130)

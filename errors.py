@@ -4,7 +4,8 @@
     |-- UserError            the request or program is wrong; the message names the value and its place
     |   |-- ConfigError      an option of the engine, a server or the command line
     |   |-- SamplingError    a sampling argument (temperature, top_p, ...)
-    |   |-- PromptError      empty prompt, context overflow, text the vocabulary cannot spell
+    |   |-- PromptError      empty prompt, text the vocabulary cannot spell, a template that refuses the messages
+    |   |   `-- ContextOverflow  the prompt is longer than the context or the page pool
     |   |-- GrammarError     a regex, schema or choice list that is refused; `place` is a JSON pointer or column
     |   |-- ModelError       a model that is missing, damaged or unsupported
     |   `-- ProgramError     misuse of the language (two constraints on one gen, a role left open, ...)
@@ -57,6 +58,10 @@ class SamplingError(UserError):
 
 class PromptError(UserError):
     """The prompt cannot be run: empty, longer than the context, or not spellable when that was refused."""
+
+
+class ContextOverflow(PromptError):
+    """The prompt is longer than the model's context, or than the page pool; the message names both numbers."""
 
 
 class GrammarError(UserError):

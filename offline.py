@@ -2,48 +2,48 @@
 
     with radixlm.Engine(model="smollm2-135m", threads=2) as e:
         print(e.generate("The capital of France is", max_tokens=8).text)
+        result = await e.agenerate("The capital of Spain is", max_tokens=8)   # the same on an asyncio loop
 
-A facade: it turns Python values into messages and answers into Python values. The processes are `runtime.launch`'s, the typed values
-`lang.schema`'s. Must not know sockets, tokens or scheduling.
+A facade: it turns Python values into messages and answers into Python values. The processes are `runtime.launch`'s, prompts and
+constraints `lang`'s. Must not know sockets, tokens or scheduling.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import difflib
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import TimeoutError as WaitTimeout
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from radixlm.errors import OutputError, ProgramError, PromptError, RadixError, TimedOut
-from radixlm.grammar.spec import Choice, JsonSchema, Regex, Spec
-from radixlm.lang.plain_text import check_text
-from radixlm.lang.primitives.gen import check_choices, check_regex
-from radixlm.lang.sampling import SamplingOptions, build_params, clean_options
+from radixlm.errors import RadixError, SamplingError, TimedOut
+from radixlm.lang.constraints import CONSTRAINT_NAMES, Decode, constraint_of
+from radixlm.lang.prompts import Message, Prompt, chat_segments, prompt_segments, single_segment
+from radixlm.lang.sampling import OPTION_NAMES, SamplingOptions, build_params, clean_options
 from radixlm.runtime import messages as m
-from radixlm.runtime.batches import carry_out
-from radixlm.runtime.completions import Completion, Decode
+from radixlm.runtime.batches import carry_out, carry_out_async
+from radixlm.runtime.completions import Completion
 from radixlm.runtime.config import EngineConfig
 from radixlm.runtime.launch import Runtime
 from radixlm.runtime.local import LocalBackend
 from radixlm.runtime.model_files import resolve_model
-from radixlm.runtime.text_stream import TextStream
+from radixlm.runtime.text_stream import AsyncTextStream, TextStream
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from radixlm.runtime.progress import ItemProgress
 
-Prompt: TypeAlias = str | Sequence[int]
-Message: TypeAlias = Mapping[str, Any]
-_SEPARATE = frozenset({"schema", "regex", "choices", "json_schema", "namespace", "strict_text"})
+_OF_REQUEST = frozenset({"namespace", "strict_text"})
+_OF_CALL = frozenset({"return_exceptions", "progress", "timeout_s"})
 
 
 class GenerateOptions(SamplingOptions, total=False):
-    """How to continue: the sampling arguments (see `runtime.messages.SamplingParams`), at most one constraint, and where it runs.
+    """How to continue: the sampling arguments (each described at `runtime.messages.SamplingParams`: temperature=0.0 is greedy, top_k,
+    top_p, min_p, stop, seed, n, logprobs, penalties ...), at most one constraint, and where it runs.
 
     Under a constraint, `.value` of the result is the instance, parsed JSON, matching text or choice.
     """
@@ -146,7 +146,7 @@ class Engine:
         to one; then the first error is raised, or, with `return_exceptions`, stands in its place. `progress` shows a bar for lists
         (None: when stderr is a terminal). `timeout_s` bounds the whole call: what still runs then is aborted and TimedOut raised.
         """
-        segments, is_list = _prompt_segments(prompt)
+        segments, is_list = prompt_segments(prompt)
         return self._answers(segments, is_list, return_exceptions, progress, timeout_s, options)
 
     def chat(
@@ -162,29 +162,23 @@ class Engine:
 
         A message is {"role": "system" | "user" | "assistant", "content": text}.
         """
-        segments, is_list = _chat_segments(messages)
+        segments, is_list = chat_segments(messages)
         return self._answers(segments, is_list, return_exceptions, progress, timeout_s, options)
 
     def stream(
         self, prompt: Prompt | Sequence[Message], **options: Unpack[GenerateOptions]
     ) -> TextStream:
         """Continue a text, token ids or a conversation, and iterate over the new text as it comes. `.result()` has the rest."""
-        if not isinstance(prompt, str) and prompt and isinstance(prompt[0], Mapping):
-            segments, is_list = _chat_segments(cast("Sequence[Message]", prompt))
-        else:
-            segments, is_list = _prompt_segments(cast("Prompt", prompt))
-        if is_list:
-            raise PromptError("a stream takes one prompt, not a list", place="prompt")
-        requests, decode = self._requests(segments, options, stream=True)
+        requests, decode = self._requests([single_segment(prompt)], options, stream=True)
         return TextStream(self._client, requests[0], decode)
 
     def _requests(
         self, segments: Sequence[m.Segment], options: GenerateOptions, *, stream: bool = False
     ) -> tuple[list[m.Generate], Decode]:
-        spec, decode = _constraint_of(options)
-        sampling = build_params(
-            {}, clean_options({k: v for k, v in options.items() if k not in _SEPARATE}), None
-        )
+        _check_names(options)
+        spec, decode = constraint_of(options)
+        own = {name: value for name, value in options.items() if name in OPTION_NAMES}
+        sampling = build_params({}, clean_options(own), None)
         requests = [
             m.Generate(
                 self._client.new_id("generate"),
@@ -211,19 +205,58 @@ class Engine:
         requests, decode = self._requests(segments, options)
         with _bar(len(requests) if is_list else 0, progress) as bar:
             answers = carry_out(self._client, requests, timeout_s=timeout_s, bar=bar)
-        first_error = next((answer for answer in answers if isinstance(answer, RadixError)), None)
-        if first_error is not None and not (return_exceptions and is_list):
-            raise first_error
-        results = [a if isinstance(a, RadixError) else Completion(a, decode) for a in answers]
-        return results if is_list else results[0]
+        return _results(answers, decode, is_list, return_exceptions)
+
+    # ------------------------------------------------------------------------------------------ on an asyncio loop
+
+    async def agenerate(
+        self,
+        prompt: Prompt | Sequence[Prompt],
+        *,
+        return_exceptions: bool = False,
+        timeout_s: float | None = None,
+        **options: Unpack[GenerateOptions],
+    ) -> Any:
+        """As `generate`, awaited: other tasks of the running loop go on meanwhile. Cancelling the task aborts the requests."""
+        segments, is_list = prompt_segments(prompt)
+        return await self._aanswers(segments, is_list, return_exceptions, timeout_s, options)
+
+    async def achat(
+        self,
+        messages: Sequence[Message] | Sequence[Sequence[Message]],
+        *,
+        return_exceptions: bool = False,
+        timeout_s: float | None = None,
+        **options: Unpack[GenerateOptions],
+    ) -> Any:
+        """As `chat`, awaited; see `agenerate`."""
+        segments, is_list = chat_segments(messages)
+        return await self._aanswers(segments, is_list, return_exceptions, timeout_s, options)
+
+    def astream(
+        self, prompt: Prompt | Sequence[Message], **options: Unpack[GenerateOptions]
+    ) -> AsyncTextStream:
+        """As `stream`, for `async for`; called on the loop that reads it. `await .result()` has the rest."""
+        requests, decode = self._requests([single_segment(prompt)], options, stream=True)
+        return AsyncTextStream(self._client, requests[0], decode)
+
+    async def _aanswers(
+        self,
+        segments: Sequence[m.Segment],
+        is_list: bool,
+        return_exceptions: bool,
+        timeout_s: float | None,
+        options: GenerateOptions,
+    ) -> Any:
+        requests, decode = self._requests(segments, options)
+        answers = await carry_out_async(self._client, requests, timeout_s=timeout_s)
+        return _results(answers, decode, is_list, return_exceptions)
 
     # ------------------------------------------------------------------------------------------ the engine itself
 
     def tokenize(self, prompt: str | Sequence[Message]) -> tuple[int, ...]:
         """The token ids that a prompt, or a conversation, would have if it were sent now."""
-        segments, _ = (
-            _prompt_segments(prompt) if isinstance(prompt, str) else _chat_segments(prompt)
-        )
+        segments, _ = prompt_segments(prompt) if isinstance(prompt, str) else chat_segments(prompt)
         request = m.Tokenize(self._client.new_id("tokenize"), tuple(segments))
         return self._wait(self._client.request(request)).token_ids
 
@@ -253,104 +286,27 @@ class Engine:
             raise TimedOut(f"no answer within {timeout_s:g} s") from None
 
 
-# ---------------------------------------------------------------------------------------------- values in, values out
+def _results(
+    answers: Sequence[m.Finished | RadixError],
+    decode: Decode,
+    is_list: bool,
+    return_exceptions: bool,
+) -> Any:
+    """The first error is raised, unless a list was asked for with its errors in place."""
+    first_error = next((answer for answer in answers if isinstance(answer, RadixError)), None)
+    if first_error is not None and not (return_exceptions and is_list):
+        raise first_error
+    results = [a if isinstance(a, RadixError) else Completion(a, decode) for a in answers]
+    return results if is_list else results[0]
 
 
-def _prompt_segments(prompt: Prompt | Sequence[Prompt]) -> tuple[list[m.Segment], bool]:
-    """The prompts as segments, and whether a list of them was given."""
-    if isinstance(prompt, str):
-        check_text(prompt, "prompt")
-        return [m.Text(prompt)], False
-    items = list(prompt)
-    if items and all(_is_token_id(item) for item in items):
-        return [m.Ids(tuple(int(cast("int", item)) for item in items))], False
-    segments: list[m.Segment] = []
-    for number, item in enumerate(items):
-        if isinstance(item, str):
-            check_text(item, f"prompt[{number}]")
-            segments.append(m.Text(item))
-        elif isinstance(item, Sequence) and all(_is_token_id(part) for part in item):
-            segments.append(m.Ids(tuple(int(part) for part in item)))
-        else:
-            raise PromptError(
-                f"prompt {number} is {item!r}",
-                place=f"prompt[{number}]",
-                hint="A prompt is a text or a list of token ids",
-            )
-    return segments, True
-
-
-def _is_token_id(item: object) -> bool:
-    return hasattr(item, "__index__") and not isinstance(item, bool)
-
-
-def _chat_segments(
-    messages: Sequence[Message] | Sequence[Sequence[Message]],
-) -> tuple[list[m.Segment], bool]:
-    is_list = not messages or not isinstance(messages[0], Mapping)
-    conversations = cast("Sequence[Sequence[Message]]", messages if is_list else [messages])
-    segments: list[m.Segment] = []
-    for conversation in conversations:
-        for number, message in enumerate(conversation):
-            if not isinstance(message, Mapping) or "role" not in message:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise PromptError(
-                    f"message {number} is {message!r}",
-                    place=f"messages[{number}]",
-                    hint='A message is {"role": ..., "content": ...}',
-                )
-            for key, value in message.items():
-                if isinstance(value, str):
-                    check_text(value, f"messages[{number}].{key}")
-        segments.append(m.Chat(tuple(dict(message) for message in conversation)))
-    return segments, is_list
-
-
-def _constraint_of(options: GenerateOptions) -> tuple[Spec | None, Decode]:
-    """The constraint among the options, and how an output becomes a value."""
-    schema, json_schema = options.get("schema"), options.get("json_schema")
-    regex, choices = options.get("regex"), options.get("choices")
-    names = [
-        name
-        for name in ("schema", "json_schema", "regex", "choices")
-        if options.get(name) is not None
-    ]
-    if len(names) > 1:
-        raise ProgramError(
-            f"a request takes one constraint, not {' and '.join(names)}", place=names[1]
-        )
-    if regex is not None:
-        return Regex(check_regex(regex)), _complete_text
-    if choices is not None:
-        return Choice(check_choices(choices)), _complete_text
-    if json_schema is None and isinstance(schema, (str, Mapping)):
-        json_schema = cast("str | Mapping[str, Any]", schema)
-    if json_schema is not None:
-        text = json_schema if isinstance(json_schema, str) else _as_json(json_schema)
-        return JsonSchema(text), lambda output: json.loads(_complete_text(output))
-    if schema is None:
-        return None, lambda output: output.text
-    from radixlm.lang.schema import typed_schema
-
-    typed = typed_schema(schema)
-    return typed.spec, typed.decode
-
-
-def _as_json(schema: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(dict(schema), ensure_ascii=False)
-    except (TypeError, ValueError) as error:
-        raise ProgramError(
-            f"the schema cannot be written as JSON: {error}", place="json_schema"
-        ) from None
-
-
-def _complete_text(output: m.Output) -> str:
-    if output.grammar_complete is False:
-        raise OutputError(
-            f"the output was cut before it was complete: {output.text[-80:]!r}",
-            hint="Allow more tokens (max_tokens), or bound the constraint",
-        )
-    return output.text
+def _check_names(options: GenerateOptions) -> None:
+    known = (*sorted(OPTION_NAMES), *CONSTRAINT_NAMES, *_OF_REQUEST)
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, [*known, *_OF_CALL], n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"The options are {', '.join(known)}"
+            raise SamplingError(f"unknown option {name!r}", place=name, hint=hint)
 
 
 def _bar(

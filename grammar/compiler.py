@@ -1,6 +1,6 @@
 """Specs -> programs: the front end's grammar through every pass, and the cache of finished programs.
 
-Owns the order of the passes, the search for front ends and `ProgramCache`. Knows nothing of vocabularies beyond the alphabet (the bytes
+Owns the order of the passes and `ProgramCache`. Knows nothing of vocabularies beyond the alphabet (the bytes
 some token can spell), nor of processes or deadlines. A front end is one file of `grammar/frontends/`, named after its spec's tag, with
 `build(spec, limits) -> Grammar`.
 """
@@ -8,16 +8,12 @@ some token can spell), nor of processes or deadlines. A front end is one file of
 from __future__ import annotations
 
 import gc
-import importlib
-import importlib.util
 from collections import OrderedDict
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Protocol, cast
-
-import msgspec
 
 from ..errors import GrammarError
+from . import frontends
 from .analysis import Analysis
 from .automaton import Graph
 from .emission import emit
@@ -33,10 +29,6 @@ __all__ = ["Limits", "ProgramCache", "compile_grammar", "compile_spec"]
 _DEFAULT_CACHE_BYTES = 64 << 20
 
 
-class _FrontEnd(Protocol):
-    def build(self, spec: Spec, limits: Limits) -> Grammar: ...
-
-
 def compile_spec(spec: Spec, alphabet: bytes, limits: Limits | None = None) -> GrammarProgram:
     """Compile `spec` for a vocabulary whose tokens spell the bytes b with alphabet[b] == 1.
 
@@ -44,7 +36,7 @@ def compile_spec(spec: Spec, alphabet: bytes, limits: Limits | None = None) -> G
     """
     limits = limits or Limits()
     with _paused_collector():
-        return compile_grammar(_front_end(spec).build(spec, limits), alphabet, limits)
+        return compile_grammar(frontends.build(spec, limits), alphabet, limits)
 
 
 def compile_grammar(
@@ -101,16 +93,6 @@ def _outermost(graph: Graph, start: int) -> int:
     if is_optional:
         graph.states[outer].empty.append(end)
     return outer
-
-
-def _front_end(spec: Spec) -> _FrontEnd:
-    tag = msgspec.structs.fields(spec) and type(spec).__struct_config__.tag
-    name = f"{__package__}.frontends.{tag}"
-    if not isinstance(tag, str) or importlib.util.find_spec(name) is None:
-        raise GrammarError(
-            f"there is no front end for constraints of kind {tag!r}", keyword=str(tag)
-        )
-    return cast(_FrontEnd, importlib.import_module(name))
 
 
 class ProgramCache:

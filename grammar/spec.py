@@ -29,7 +29,39 @@ class Choice(msgspec.Struct, frozen=True, tag="choice"):
     options: tuple[str, ...]
 
 
-Spec = Regex | JsonSchema | Choice
+class Tag(msgspec.Struct, frozen=True):
+    """A stretch of output: `begin`, then a text of `content`, then `end`. `begin` starts with `trigger`.
+
+    `name` and `place` are for errors: what the tag is called, and where its content stands for the user.
+    """
+
+    begin: str
+    content: Spec
+    end: str
+    trigger: str
+    name: str = ""
+    place: str = ""
+
+
+class StructuralTag(msgspec.Struct, frozen=True, tag="structural_tag"):
+    """Tags, in free text or alone.
+
+    free_text      text around the tags, in which a trigger only comes as the beginning of one of its tags; the tags decide what follows.
+                   Text begins anew behind a tag: a trigger that would start inside the tag's end is none. Without it there is nothing
+                   but tags, with `separator` between neighbours
+    at_least_one, at_most_one   how many tags there must or may be. With neither, there may be none at all
+    answer         instead of tags the whole output may be a text of this constraint. Not together with free_text or at_least_one
+    """
+
+    tags: tuple[Tag, ...]
+    free_text: bool = True
+    at_least_one: bool = False
+    at_most_one: bool = False
+    separator: str = ""
+    answer: Regex | JsonSchema | Choice | None = None
+
+
+Spec = Regex | JsonSchema | Choice | StructuralTag
 
 
 def spec_key(spec: Spec) -> str:

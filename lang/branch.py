@@ -17,8 +17,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Aborted, ProgramError, RadixError, ServiceError
+from ..grammar.spec import JsonSchema
 from ..runtime.messages import Generate, Hints, RoleBegin, RoleEnd, Score, Text
 from .chat import RoleMark, check_begin, check_end
+from .news import StreamEvent
 from .outbox import Outbox, neutral_start
 from .place import user_place
 from .plain_text import check_text
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from ..grammar.spec import Spec
-    from ..runtime.messages import Finished, Output, SamplingParams, Scored
+    from ..runtime.messages import Delta, Finished, Output, SamplingParams, Scored
     from .place import Place
     from .run import Run
     from .variable import Readable
@@ -101,7 +103,8 @@ class Branch:
         with self.run.lock:
             self._check_open()
             sampling = build_params(self.run.options, options, self._next_seed())
-            variable = self._promise(name, "gen", decode, sampling.n)
+            is_json = isinstance(constraint, JsonSchema)
+            variable = self._promise(name, "gen", decode, sampling.n, is_json)
             self.outbox.do(partial(self._send_generate, variable, sampling, constraint))
 
     def choose(
@@ -132,7 +135,7 @@ class Branch:
                 child.last, child.open_role = self.last, self.open_role
                 child.inherit(self.variables)
                 child.outbox.is_held = True
-            self.outbox.do(partial(self._send_fork, children, user_place()))
+            self.outbox.do(partial(self._send_fork, children, user_place()), num_children)
             return children
 
     def inherit(self, variables: Mapping[str, Readable]) -> None:
@@ -169,6 +172,18 @@ class Branch:
                 known.append(piece)
         return "".join(known)
 
+    def refusal(self) -> Exception | None:
+        """What reading one of the variables would raise because its result is no value of its schema or choices.
+
+        None if there is none, or the program has met that error itself.
+        """
+        for each in self.variables.values():
+            if isinstance(each, Variable) and each.done.done() and each.failure is None:
+                refusal = each.refusal()
+                if refusal is not None and not each.is_refusal_met:
+                    return refusal
+        return None
+
     def close(self) -> None:
         """Nothing more can be added; the backend forgets the branch."""
         with self.run.lock:
@@ -184,8 +199,18 @@ class Branch:
     ) -> None:
         def send() -> Sequence[Future[Finished]]:
             wire_id = self.outbox.wire_id
-            message = Generate(variable.request, wire_id, sampling=sampling, constraint=constraint)
-            return (self.run.backend.generate(message),)
+            is_live = self.run.news is not None
+            message = Generate(
+                variable.request,
+                wire_id,
+                sampling=sampling,
+                constraint=constraint,
+                stream=is_live,
+                hints=self.outbox.hints(),
+            )
+            if not is_live:
+                return (self.run.backend.generate(message),)
+            return (self.run.backend.generate(message, partial(self._grew, variable)),)
 
         for future in self._start(variable, send):
             future.add_done_callback(partial(self._generated, variable))
@@ -243,6 +268,11 @@ class Branch:
 
     # ------------------------------------------------------------------------------------ answers, on any thread
 
+    def _grew(self, variable: Variable, delta: Delta) -> None:
+        with self.run.lock:
+            if delta.index == 0 and delta.text and not variable.done.done():
+                self._tell(variable, delta.text)
+
     def _generated(self, variable: Variable, future: Future[Finished]) -> None:
         with self.run.lock:
             try:
@@ -287,21 +317,39 @@ class Branch:
         self.run.usage = sum_usage((self.run.usage, meta.usage))
         self.run.open.pop(variable, None)
         variable.settle(meta, chosen)
+        if variable.failure is None:
+            self._tell(variable, variable.text[sum(map(len, variable.streamed or ())) :], meta)
+        self.run.tell()
 
     def _fail(self, variable: Variable, failure: Failure) -> None:
         self.run.open.pop(variable, None)
         variable.fail(failure)
         if variable.before is None or variable.before.failure is None:
             self.run.failures.append(failure)
+        self.run.tell()
+
+    def _tell(self, variable: Variable, text: str, meta: Meta | None = None) -> None:
+        """To those who watch the run."""
+        if self.run.news is None:
+            return
+        if text:
+            variable.streamed = variable.streamed or []
+            variable.streamed.append(text)
+        self.run.news.add(StreamEvent(variable.name, self.path, text, meta))
 
     # ------------------------------------------------------------------------------------ small parts
 
     def _promise(
-        self, name: str | None, kind: str, decode: Callable[[Output], object], num_outputs: int
+        self,
+        name: str | None,
+        kind: str,
+        decode: Callable[[Output], object],
+        num_outputs: int,
+        is_json: bool = False,
     ) -> Variable:
         if name is None:
             name = f"{kind}_{self._num_gens - 1}"
-        variable = Variable(name, user_place(), self.last, decode, num_outputs)
+        variable = Variable(name, user_place(), self.last, decode, num_outputs, is_json)
         self.pieces.append(variable)
         self.variables[name] = variable
         self.last = variable

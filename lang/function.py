@@ -1,28 +1,29 @@
 """`@function`: a plain Python function over a state becomes a program that runs on any backend.
 
-Owns the Program class and what its callers may say: run, run_batch, arun, bind. Must not know branches, messages or greenlets; what a run
-needs is imported when something runs, so that defining programs stays light.
+Owns the Program class: run, arun, run_batch, arun_batch, bind. What may be said to it is `arguments.py`'s, the options of a batch are
+`batch.py`'s. Must not know branches, messages or greenlets; what a run needs is imported when something runs, so that defining programs
+stays light.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, update_wrapper
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..errors import ProgramError
-from .backend import as_backend
-from .sampling import OPTION_NAMES, clean_options, derive_seed
+from .arguments import Arguments
+from .backend import DefaultBackend, as_backend
+from .sampling import derive_seed
 
 if TYPE_CHECKING:
-    from .backend import Backend, HasBackend
-    from .interpreter import Call
-    from .state import State
+    from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator, Iterator
 
-_MAX_LIVE = 256  # enough to keep any batch full; more would only queue in the engine
-_RUN_NAMES = frozenset({"backend", "timeout_s", "seed", "namespace", "strict_text"})
-_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    from .backend import Backend, HasBackend
+    from .batch import BatchProgress
+    from .interpreter import Call
+    from .live_state import LiveState
+    from .state import State
 
 
 class Program:
@@ -30,25 +31,8 @@ class Program:
 
     def __init__(self, body: Callable[..., Any], bound: Mapping[str, Any] | None = None) -> None:
         """ProgramError if `body` is async, a generator, takes no state, or calls a parameter as an option of `run`."""
-        if inspect.iscoroutinefunction(body) or inspect.isgeneratorfunction(body):
-            raise ProgramError(
-                f"{body.__qualname__} is async or a generator",
-                hint="Write a plain function; `await program.arun(...)` runs it on an asyncio loop",
-            )
-        parameters = list(inspect.signature(body).parameters.values())
-        if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
-            raise ProgramError(
-                f"{body.__qualname__} takes no state", hint="Its first parameter is `s`"
-            )
-        for parameter in parameters[1:]:
-            if parameter.name in _RUN_NAMES and parameter.kind in _BY_NAME:
-                raise ProgramError(
-                    f"the parameter {parameter.name!r} of {body.__qualname__} is an option of its runs",
-                    place=parameter.name,
-                    hint="Give it another name",
-                )
         self._body = body
-        self._parameters = frozenset(p.name for p in parameters[1:])
+        self._arguments = Arguments(body)
         self._bound = dict(bound or {})
         update_wrapper(self, body)
 
@@ -61,102 +45,256 @@ class Program:
 
         if not isinstance(s, State):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ProgramError(f"{self!r} was called without a state", hint="Use .run(...)")
-        own = {name: value for name, value in self._bound.items() if name in self._parameters}
+        filled = self._arguments.by_position(len(args))
+        own = {
+            name: value
+            for name, value in self._bound.items()
+            if name in self._arguments.names and name not in filled
+        }
         return self._body(s, *args, **{**own, **kwargs})
 
     def bind(self, **kwargs: Any) -> Program:
         """The same program with arguments of its function, or options of its runs, given in advance; a run may override them."""
-        self._split(kwargs)
+        self._arguments.split(kwargs)
         return Program(self._body, {**self._bound, **kwargs})
 
+    @overload
     def run(
         self,
         *args: Any,
+        stream: Literal[False] = ...,
+        backend: Backend | HasBackend | None = ...,
+        timeout_s: float | None = ...,
+        seed: int | None = ...,
+        **kwargs: Any,
+    ) -> State: ...
+    @overload
+    def run(
+        self,
+        *args: Any,
+        stream: Literal[True],
+        backend: Backend | HasBackend | None = ...,
+        timeout_s: float | None = ...,
+        seed: int | None = ...,
+        **kwargs: Any,
+    ) -> LiveState: ...
+    def run(
+        self,
+        *args: Any,
+        stream: bool = False,
         backend: Backend | HasBackend | None = None,
         timeout_s: float | None = None,
         seed: int | None = None,
         **kwargs: Any,
-    ) -> State:
-        """Execute in the calling thread; returns the finished state.
+    ) -> State | LiveState:
+        """Execute in the calling thread; returns the finished state, or with `stream=True` at once one to read while it runs.
 
         `args` and `kwargs` go to the function; sampling arguments (`temperature=`, `max_tokens=`, ... as for `gen`) that are not among
         its parameters are defaults for its gens. `timeout_s` is in seconds, for the whole run. With `seed`, every gen gets a seed of its
         own, derived from it and the gen's place, so the run can be repeated and forks differ. `namespace=` keeps the run's cache apart;
         `strict_text=True` refuses characters that no token spells.
 
-        Raises what the body raises; a failure that nobody read raises at the end. Either way nothing stays open.
+        Raises ProgramError for wrong arguments, and what the body raises; a failure that nobody read raises at the end. Either way
+        nothing stays open. A live state raises where it is read: see `LiveState`.
         """
         from .interpreter import execute
 
         given = {**kwargs, **_named(backend=backend, timeout_s=timeout_s, seed=seed)}
-        return execute(self._call(args, given))
+        call = self._call(args, given)
+        return _live(call) if stream else execute(call)
 
+    @overload
     async def arun(
         self,
         *args: Any,
+        stream: Literal[False] = ...,
+        backend: Backend | HasBackend | None = ...,
+        timeout_s: float | None = ...,
+        seed: int | None = ...,
+        **kwargs: Any,
+    ) -> State: ...
+    @overload
+    async def arun(
+        self,
+        *args: Any,
+        stream: Literal[True],
+        backend: Backend | HasBackend | None = ...,
+        timeout_s: float | None = ...,
+        seed: int | None = ...,
+        **kwargs: Any,
+    ) -> LiveState: ...
+    async def arun(
+        self,
+        *args: Any,
+        stream: bool = False,
         backend: Backend | HasBackend | None = None,
         timeout_s: float | None = None,
         seed: int | None = None,
         **kwargs: Any,
-    ) -> State:
+    ) -> State | LiveState:
         """As `run`, on the running asyncio loop: reading a result lets other tasks run. Cancelling the task aborts the run."""
         from .interpreter import run_async
 
         given = {**kwargs, **_named(backend=backend, timeout_s=timeout_s, seed=seed)}
-        return await run_async(self._call(args, given))
+        call = self._call(args, given)
+        return _live(call) if stream else await run_async(call)
 
+    @overload
     def run_batch(
         self,
         batch: Sequence[Mapping[str, Any]],
+        *,
+        backend: Backend | HasBackend | None = ...,
+        timeout_s: float | None = ...,
+        seed: int | None = ...,
+        num_threads: int | str = ...,
+        progress_bar: bool | BatchProgress | None = ...,
+        generator_style: Literal[False] = ...,
+        **kwargs: Any,
+    ) -> list[State]: ...
+    @overload
+    def run_batch(
+        self,
+        batch: Iterable[Mapping[str, Any]],
+        *,
+        backend: Backend | HasBackend | None = ...,
+        timeout_s: float | None = ...,
+        seed: int | None = ...,
+        num_threads: int | str = ...,
+        progress_bar: bool | BatchProgress | None = ...,
+        generator_style: Literal[True],
+        **kwargs: Any,
+    ) -> Generator[State]: ...
+    def run_batch(
+        self,
+        batch: Iterable[Mapping[str, Any]],
         *,
         backend: Backend | HasBackend | None = None,
         timeout_s: float | None = None,
         seed: int | None = None,
         num_threads: int | str = "auto",
+        progress_bar: bool | BatchProgress | None = None,
+        generator_style: bool = False,
         **kwargs: Any,
-    ) -> list[State]:
+    ) -> list[State] | Generator[State]:
         """Execute once per item of `batch` (its keyword arguments), all on the calling thread; states in the order of the batch.
 
         One that fails does not disturb the others: its state's `.error()` is the exception, and reading what it did not set raises it.
         `timeout_s` holds for each; each gets its own seed, derived from `seed`. `num_threads` says how many programs are live at once
-        (the name is SGLang's; no threads are made).
+        (the name is SGLang's; no threads are made). `progress_bar`: None shows one where stderr is a terminal.
+
+        With `generator_style` the states come as their runs end (`state.index` says which item), and `batch` may be any iterable: items
+        are taken as there is room for them. Leaving the iteration aborts what is still running.
+
+        Items and names are checked before anything runs (of an iterable: when they are taken); ProgramError names the place.
         """
-        from .interpreter import run_many
+        from .batch import in_order, states
 
-        max_live = _MAX_LIVE if num_threads == "auto" else num_threads
-        if not isinstance(max_live, int) or max_live < 1:
-            raise ProgramError(f"num_threads={num_threads!r} is not a positive number")
-        shared = {**kwargs, **_named(backend=as_backend(backend or self._bound.get("backend")))}
-        for index, item in enumerate(batch):
-            if not isinstance(item, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ProgramError(
-                    f"{item!r:.80} is not a dict of arguments", place=f"batch[{index}]"
-                )
-            self._split(item)
+        options = (backend, timeout_s, seed, num_threads, progress_bar, generator_style)
+        parts = self._batch(batch, kwargs, *options)
+        return states(*parts) if generator_style else in_order(states(*parts))
 
-        def calls() -> Any:
+    @overload
+    def arun_batch(
+        self,
+        batch: Sequence[Mapping[str, Any]],
+        *,
+        backend: Backend | HasBackend | None = ...,
+        timeout_s: float | None = ...,
+        seed: int | None = ...,
+        num_threads: int | str = ...,
+        progress_bar: bool | BatchProgress | None = ...,
+        generator_style: Literal[False] = ...,
+        **kwargs: Any,
+    ) -> Coroutine[Any, Any, list[State]]: ...
+    @overload
+    def arun_batch(
+        self,
+        batch: Iterable[Mapping[str, Any]],
+        *,
+        backend: Backend | HasBackend | None = ...,
+        timeout_s: float | None = ...,
+        seed: int | None = ...,
+        num_threads: int | str = ...,
+        progress_bar: bool | BatchProgress | None = ...,
+        generator_style: Literal[True],
+        **kwargs: Any,
+    ) -> AsyncGenerator[State]: ...
+    def arun_batch(
+        self,
+        batch: Iterable[Mapping[str, Any]],
+        *,
+        backend: Backend | HasBackend | None = None,
+        timeout_s: float | None = None,
+        seed: int | None = None,
+        num_threads: int | str = "auto",
+        progress_bar: bool | BatchProgress | None = None,
+        generator_style: bool = False,
+        **kwargs: Any,
+    ) -> Awaitable[list[State]] | AsyncGenerator[State]:
+        """As `run_batch`, on the running asyncio loop: `await` the list, or with `generator_style` iterate by `async for`.
+
+        Cancelling the task aborts all of them.
+        """
+        from .batch import arrivals, in_order_async
+
+        options = (backend, timeout_s, seed, num_threads, progress_bar, generator_style)
+        arriving = arrivals(*self._batch(batch, kwargs, *options))
+        return arriving if generator_style else in_order_async(arriving)
+
+    def _batch(
+        self,
+        batch: Iterable[Mapping[str, Any]],
+        kwargs: Mapping[str, Any],
+        backend: Backend | HasBackend | None,
+        timeout_s: float | None,
+        seed: int | None,
+        num_threads: int | str,
+        progress_bar: bool | BatchProgress | None,
+        generator_style: bool,
+    ) -> tuple[Any, int, Any]:
+        """The calls of a batch, how many are live at once, and what shows their progress."""
+        from .batch import max_live_of, progress_of
+
+        self._arguments.check_batch(
+            num_threads=num_threads, progress_bar=progress_bar, generator_style=generator_style
+        )
+        max_live = max_live_of(num_threads)
+        chosen = backend or self._bound.get("backend") or DefaultBackend.current
+        inner = as_backend(chosen)
+        shared = {**kwargs, "backend": inner}
+        self._arguments.split({**kwargs, **_named(timeout_s=timeout_s, seed=seed)})
+        if isinstance(batch, Sequence):
             for index, item in enumerate(batch):
+                self._check_item(index, item, shared)
+        elif not generator_style:
+            raise ProgramError(
+                f"a batch is a list of dicts, not a {type(batch).__name__}",
+                place="batch",
+                hint="generator_style=True takes any iterable",
+            )
+
+        def calls() -> Iterator[Call]:
+            for index, item in enumerate(batch):
+                if not isinstance(batch, Sequence):
+                    self._check_item(index, item, shared)
                 own_seed = None if seed is None else derive_seed(seed, (index,), 0)
                 named = _named(timeout_s=timeout_s, seed=own_seed)
-                yield self._call((), {**shared, **named, **item})
+                call = self._call((), {**shared, **named, **item})
+                call.run.index = index
+                yield call
 
-        return run_many(calls(), max_live)
+        return calls(), max_live, progress_of(inner, batch, progress_bar)
 
-    def _split(
-        self, given: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Arguments of the function, sampling defaults, options of the run. A parameter of the function comes first."""
-        own: dict[str, Any] = {}
-        sampling: dict[str, Any] = {}
-        of_run: dict[str, Any] = {}
-        for name, value in given.items():
-            if name in _RUN_NAMES:
-                of_run[name] = value
-            elif name in OPTION_NAMES and name not in self._parameters:
-                sampling[name] = value
-            else:
-                own[name] = value
-        return own, clean_options(sampling), of_run
+    def _check_item(self, index: int, item: object, shared: Mapping[str, Any]) -> None:
+        if not isinstance(item, Mapping):
+            raise ProgramError(f"{item!r:.80} is not a dict of arguments", place=f"batch[{index}]")
+        try:
+            own, _, _ = self._arguments.split({**self._bound, **shared, **item})
+            self._arguments.check((), own)
+        except ProgramError as error:
+            error.place = f"batch[{index}].{error.place}".rstrip(".")
+            raise
 
     def _call(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> Call:
         from .branch import Branch
@@ -164,7 +302,10 @@ class Program:
         from .run import Run
         from .state import State
 
-        own, sampling, of_run = self._split({**self._bound, **given})
+        filled = self._arguments.by_position(len(args))
+        bound = {name: value for name, value in self._bound.items() if name not in filled}
+        own, sampling, of_run = self._arguments.split({**bound, **given})
+        self._arguments.check(args, own)
         run = Run(
             as_backend(of_run.get("backend")),
             wait_for,
@@ -186,6 +327,13 @@ def function(
 ) -> Program | Callable[[Callable[..., Any]], Program]:
     """Make a program of a function whose first parameter is the state: `@function def f(s, question): s += ... + gen("answer")`."""
     return Program if body is None else Program(body)
+
+
+def _live(call: Call) -> LiveState:
+    from .live_run import LiveRun
+    from .live_state import LiveState
+
+    return LiveState(LiveRun(call), call.state)
 
 
 def _invoke(

@@ -44,6 +44,15 @@ class Job:
     message: Generate | Score
     future: Future[Any]
     on_delta: Callable[[Delta], None] | None = None
+    reply: Any = None  # while it is given piece by piece
+    rest: deque[Delta] = field(default_factory=deque[Any])
+
+    def give(self, num_words: int) -> None:
+        """Hand over the next words of the stream."""
+        for _ in range(min(num_words, len(self.rest))):
+            delta = self.rest.popleft()
+            if self.on_delta is not None:
+                self.on_delta(delta)
 
 
 @dataclass(slots=True, eq=False)

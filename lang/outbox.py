@@ -13,13 +13,15 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ..errors import RadixError
-from ..runtime.messages import Append, CloseBranch, Fork, Ids, OpenBranch, Text
+from ..runtime.messages import Append, CloseBranch, Fork, Hints, Ids, OpenBranch, Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..runtime.messages import Ready, Segment
     from .backend import Backend
+
+_NO_HINTS = Hints()
 
 
 class Outbox:
@@ -35,14 +37,20 @@ class Outbox:
         self._is_empty = True  # nothing was ever added, here or before a fork
         self._is_draining = False
         self._unsent: list[Segment] = []
-        self._queue: deque[Callable[[], None]] = deque()
+        self._queue: deque[tuple[Callable[[], None], int]] = (
+            deque()
+        )  # work, children if it is a fork
 
-    def do(self, work: Callable[[], None]) -> None:
-        """Do the work now, or when the outbox is released. Work done meanwhile keeps its order."""
+    def do(self, work: Callable[[], None], num_forks: int = 0) -> None:
+        """Do the work now, or when the outbox is released. Work done meanwhile keeps its order. `num_forks`: it is a fork of so many."""
         if self.is_held:
-            self._queue.append(work)
+            self._queue.append((work, num_forks))
         else:
             work()
+
+    def hints(self) -> Hints:
+        """What is known of what comes behind the request that is being sent."""
+        return Hints(num_forks=self._queue[0][1]) if self._queue else _NO_HINTS
 
     def add(self, segment: Segment) -> None:
         """A constant, to be sent before whatever needs it."""
@@ -62,7 +70,7 @@ class Outbox:
         self._is_draining = True
         try:
             while self._queue and not self.is_held:
-                self._queue.popleft()()
+                self._queue.popleft()[0]()
         finally:
             self._is_draining = False
 

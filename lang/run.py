@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from .backend import Backend
     from .branch import Branch
+    from .news import News
     from .variable import Variable
 
 
@@ -51,6 +52,10 @@ class Run:
         self.failures: list[Failure] = []
         self.usage = Usage()
         self.error: BaseException | None = None
+        self.ret_value: Any = None  # of the program's function
+        self.index: int | None = None  # of its item, in a batch
+        self.is_over = False
+        self.news: News | None = None  # of a live run: who watches it looks there
         self._wait = wait
         self._timeout_s = timeout_s
         self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
@@ -84,21 +89,36 @@ class Run:
         """Stop everything that is open; who reads one of those variables later gets `error`'s name."""
         self.error = error
         with self.lock:
-            for variable in list(self.open):
+            stopped = list(self.open)
+            for variable in stopped:  # before the backend can answer that it aborted them
+                variable.fail(Failure(_stopped(variable, error), seen=True, is_of_the_run=True))
+            for variable in stopped:
                 if variable.request:
                     self._send_quietly(Abort(variable.request))
-                stopped = Aborted(f"{variable.name!r} was stopped: the run ended with {error!r}")
-                variable.fail(Failure(stopped, seen=True))
             self.open.clear()
+        self.tell()
 
     def close(self) -> None:
         """Close every branch that is still open."""
         with self.lock:
+            self.is_over = True
             for branch in list(self.branches):
                 branch.close()
+
+    def tell(self) -> None:
+        """Have those who watch the run look again."""
+        if self.news is not None:
+            self.news.ring()
 
     def _send_quietly(self, message: Abort) -> None:
         try:
             self.backend.send(message)
         except RadixError:
             return  # the backend is gone, and with it the request
+
+
+def _stopped(variable: Variable, error: BaseException) -> Aborted:
+    stopped = Aborted(f"{variable.name!r} was stopped: the run ended with {error!r}")
+    stopped.__cause__ = error
+    stopped.add_note(f"it was submitted at {variable.place}")
+    return stopped

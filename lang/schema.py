@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import typing
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
@@ -37,6 +38,7 @@ _FORMATS = (
         ]
     )
 )
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _UNTOUCHED = frozenset({"default", "const", "enum", "examples"})
 
 
@@ -96,6 +98,36 @@ def typed_schema(python_type: Any) -> TypedSchema:
 def to_spec(python_type: Any) -> JsonSchema:
     """The constraint for values of `python_type`."""
     return typed_schema(python_type).spec
+
+
+def partial_values(text: str) -> list[Any]:
+    """The value of the beginning of a JSON text, in a list; [] while there is none.
+
+    The longest that stays true whatever follows: strings, lists and objects as far as they are written, numbers and words only once they
+    have ended. So the values of longer and longer beginnings only grow.
+    """
+    from pydantic_core import from_json
+
+    text = _without_open_number(text)
+    try:
+        return [from_json(text, allow_partial="trailing-strings")]
+    except ValueError:
+        return []
+
+
+def whole_value(text: str) -> Any:
+    """The value of a JSON text. ValueError if it is not complete."""
+    from pydantic_core import from_json
+
+    return from_json(text)
+
+
+def _without_open_number(text: str) -> str:
+    """The text without a number at its end, which might go on."""
+    cut = text.rstrip("0123456789+-.eE")
+    if len(cut) == len(text) or '"' in _STRING.sub("", text):
+        return text  # no number, or the inside of a string
+    return cut
 
 
 @lru_cache(maxsize=256)

@@ -1,41 +1,32 @@
 """The `s` of a program: append with `+=`, read with `s["x"]`, fork.
 
-Owns the user's view of a branch: reading waits for just the result that is read, appending never waits. Must not know messages or how
-waiting is done. A variable that fails raises where it is read; its error has notes with the program's line and the text so far.
+Owns the program's view of a branch as far as it adds to it; appending never waits. Reading is `reading.py`'s. Must not know messages or
+how waiting is done.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ProgramError, UnknownVariable
-from .chat import RoleMark, to_messages
+from ..errors import ProgramError
+from .chat import RoleMark
 from .fork_group import ForkGroup
 from .ir import as_node
 from .place import user_place
 from .primitives.roles import BeginRole, EndRole, Role
-from .variable import Known, Meta, Span, Variable
+from .reading import ReadableState
+from .variable import Known, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator
     from contextlib import AbstractContextManager
 
-    from ..runtime.messages import Usage
-    from .branch import Branch, Piece
     from .ir import Node
 
 
-class State:
-    """A program's text and variables, running or finished.
-
-    `ret_value` is what the program's function returned.
-    """
-
-    def __init__(self, branch: Branch) -> None:
-        self._branch = branch
-        self.ret_value: Any = None
+class State(ReadableState):
+    """A program's text and variables, running or finished."""
 
     # ------------------------------------------------------------------------------------ appending
 
@@ -85,65 +76,9 @@ class State:
         finally:
             variables[name] = Span(pieces, start, len(pieces))
 
-    # ------------------------------------------------------------------------------------ reading
-
-    def __getitem__(self, name: str) -> Any:
-        """The value of a variable, when it is there: text, a list if n > 1, or an instance of the gen's `schema`.
-
-        Raises UnknownVariable (a KeyError) at once if nothing sets it, else what made it fail.
-        """
-        readable = self._readable(name)
-        if isinstance(readable, Known):
-            return readable.value
-        if isinstance(readable, Span):
-            return self._text_of(readable.pieces[readable.start : readable.end])
-        self._branch.run.wait_for(readable)
-        return readable.value()
-
     def __setitem__(self, name: str, value: Any) -> None:
         """Set a variable by hand; the text stays as it is."""
         self._branch.variables[name] = Known(value)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._branch.variables
-
-    def keys(self) -> tuple[str, ...]:
-        """Names of all variables, in the order they were set; `dict(s)` reads them all."""
-        return tuple(self._branch.variables)
-
-    def text(self) -> str:
-        """All text so far, constants and results, when all of it is there. Roles leave no marks in it: see `messages`."""
-        return self._text_of(self._branch.all_pieces())
-
-    def messages(self) -> list[dict[str, str]]:
-        """The chat messages so far, each {"role", "content"}. Text outside roles is in none of them."""
-        pieces = self._branch.all_pieces()
-        return to_messages(p if isinstance(p, RoleMark) else self._resolve(p) for p in pieces)
-
-    def get_meta(self, name: str) -> Meta:
-        """Finish reason, usage, token ids, logprobs, scores of a gen or select."""
-        readable = self._readable(name)
-        if not isinstance(readable, Variable):
-            raise ProgramError(f"{name!r} is no gen or select, it has no meta data", place=name)
-        self._branch.run.wait_for(readable)
-        if readable.failure is not None:
-            readable.failure.throw()
-        if readable.meta is None:
-            raise ProgramError(f"{name!r} has no meta data", place=name)
-        return readable.meta
-
-    def usage(self) -> Usage:
-        """Token counts of the whole run so far, over all its branches."""
-        return self._branch.run.usage
-
-    def error(self) -> BaseException | None:
-        """What made this run or branch fail, as far as it is known now; None while all is well."""
-        run = self._branch.run
-        last = self._branch.last
-        if last is not None and last.failure is not None:
-            last.failure.seen = True
-            return run.error or last.failure.error
-        return run.error
 
     def sync(self) -> State:
         """Wait for everything on this branch; raise what failed."""
@@ -189,33 +124,6 @@ class State:
     def close(self) -> None:
         """End this branch: it stays readable, nothing can be appended."""
         self._branch.close()
-
-    # ------------------------------------------------------------------------------------ small parts
-
-    def _readable(self, name: str) -> Variable | Known | Span:
-        readable = self._branch.variables.get(name)
-        if readable is not None:
-            return readable
-        if self._branch.run.error is not None:
-            raise self._branch.run.error
-        near = get_close_matches(name, self.keys(), n=1)
-        known = f"Known: {', '.join(self.keys())}" if self.keys() else "No variable is set yet"
-        raise UnknownVariable(
-            f"nothing sets the variable {name!r}",
-            place=name,
-            hint=f"Did you mean {near[0]!r}?" if near else known,
-        )
-
-    def _text_of(self, pieces: Iterable[Piece]) -> str:
-        return "".join(self._resolve(p) for p in pieces if not isinstance(p, RoleMark))
-
-    def _resolve(self, piece: str | Variable) -> str:
-        if isinstance(piece, str):
-            return piece
-        self._branch.run.wait_for(piece)
-        if piece.failure is not None:
-            piece.failure.throw()
-        return piece.text
 
 
 @contextmanager

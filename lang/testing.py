@@ -51,6 +51,8 @@ class Answer:
     text: str
     finish_reason: str = "stop"
     logprobs: tuple[TokenLogprob, ...] | None = None
+    failure: Exception | None = None
+    """The request fails with it after the text: a stream that breaks off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,12 @@ class Request:
 Script: TypeAlias = "str | Answer | Exception | Mapping[str, float] | tuple[Any, ...] | list[Any] | Callable[[Request], Any]"
 """What to answer: a text; an Answer; an exception to fail with; a callable that is given the Request; a list, used one by one; a tuple of n
 texts for a gen with n > 1. For a select: the choice to win, or {choice: log-probability of each of its tokens}."""
+
+
+class _BrokenOff(Exception):
+    def __init__(self, finished: Finished, failure: Exception) -> None:
+        self.finished = finished
+        self.failure = failure
 
 
 class ScriptedBackend:
@@ -122,6 +130,32 @@ class ScriptedBackend:
         """Deliver what was held back, on this thread."""
         self._is_paused = False
         self._serve()
+
+    def trickle(self, num_words: int = 1) -> bool:
+        """While paused, give the next words of one request, its answer with the last of them; the next call serves the next request.
+
+        What does not stream is answered as a whole. False if no request was waiting.
+        """
+        with self._lock:
+            if self._is_serving or not self._branches.due:
+                return False
+            self._is_serving = True
+            branch = self._branches.due[0]
+        job = cast("Job", branch.job)
+        try:
+            self._prepare(branch, job)
+            job.give(num_words)
+        finally:
+            with self._lock:
+                self._is_serving = False
+                is_due = branch in self._branches.due  # else it was aborted meanwhile
+                if is_due:
+                    self._branches.due.remove(branch)
+                if is_due and job.rest:
+                    self._branches.due.append(branch)
+        if is_due and not job.rest:
+            self._finish(branch, job)
+        return True
 
     @contextmanager
     def paused(self) -> Generator[ScriptedBackend]:
@@ -202,26 +236,40 @@ class ScriptedBackend:
                     self._is_serving = False
 
     def _answer(self, branch: MiniBranch, job: Job) -> None:
-        reply: Finished | Scored | None = None
-        failure = branch.failure
-        if failure is None:
-            try:
-                reply = self._reply(branch, job.message)
-            except Exception as error:  # noqa: BLE001  the script's way to fail a request
-                failure = error
-        with self._lock:
-            self._branches.answered(branch, failure)
-        if reply is None:
-            job.future.set_exception(failure)
-            return
-        if job.on_delta is not None and isinstance(job.message, Generate) and job.message.stream:
-            self._stream(job.on_delta, cast("Finished", reply))
-        job.future.set_result(reply)
+        self._prepare(branch, job)
+        job.give(len(job.rest))
+        self._finish(branch, job)
 
-    def _stream(self, on_delta: Callable[[Delta], None], finished: Finished) -> None:
+    def _prepare(self, branch: MiniBranch, job: Job) -> None:
+        """Find the answer, or the failure, and the words of a stream."""
+        if job.reply is not None:
+            return
+        if branch.failure is not None:
+            job.reply = branch.failure
+            return
+        finished: Finished | None = None
+        try:
+            job.reply = self._reply(branch, job.message)
+            finished = job.reply if isinstance(job.reply, Finished) else None
+        except _BrokenOff as broken:
+            job.reply, finished = broken.failure, broken.finished
+        except Exception as error:  # noqa: BLE001  the script's way to fail a request
+            job.reply = error
+        if finished is None or not isinstance(job.message, Generate) or not job.message.stream:
+            return
         for index, output in enumerate(finished.outputs):
             for word in words(output.text):
-                on_delta(Delta(finished.request, index, word, self._branches.ids(word)))
+                ids = self._branches.ids(word)
+                job.rest.append(Delta(finished.request, index, word, ids))
+
+    def _finish(self, branch: MiniBranch, job: Job) -> None:
+        failure = job.reply if isinstance(job.reply, BaseException) else None
+        with self._lock:
+            self._branches.answered(branch, failure)
+        if failure is not None:
+            job.future.set_exception(failure)
+        else:
+            job.future.set_result(job.reply)
 
     def _reply(self, branch: MiniBranch, message: Generate | Score) -> Finished | Scored:
         request = Request(message.request.rpartition("#")[0], branch.text, message)
@@ -271,13 +319,17 @@ class ScriptedBackend:
         with self._lock:
             usage = self._branches.compute(branch, sum(len(o.token_ids) for o in outputs))
             self._branches.extend(branch, outputs[0].text)
-        return Finished(message.request, outputs, usage, message.sampling.seed or 0)
+        finished = Finished(message.request, outputs, usage, message.sampling.seed or 0)
+        failure = next((t.failure for t in texts if isinstance(t, Answer) and t.failure), None)
+        if failure is not None:
+            raise _BrokenOff(finished, failure)
+        return finished
 
     def _output(self, name: str, scripted: Any, constraint: Spec | None) -> Output:
         answer = scripted if isinstance(scripted, Answer) else Answer(scripted)
         if not isinstance(answer.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ProgramError(f"the scripted answer for {name!r} is {answer.text!r}, not a text")
-        is_complete = answer.finish_reason == "stop"
+        is_complete = answer.finish_reason == "stop" and answer.failure is None
         if is_complete and not _satisfies(answer.text, constraint):
             raise ProgramError(f"the scripted {answer.text!r} for {name!r} breaks {constraint!r}")
         return Output(

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import OutputError, RadixError
+from ..errors import RadixError
 from ..runtime.messages import Finished, Output, TokenLogprob, Usage
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ class Failure:
 
     error: BaseException
     seen: bool = False
+    is_of_the_run: bool = False
+    """The result was stopped because the run ended; the run's own error says why."""
 
     def throw(self) -> None:
         """Raise the error."""
@@ -81,16 +83,20 @@ class Variable:
 
     __slots__ = (
         "_cached",
+        "_refusal",
         "before",
         "chosen",
         "decode",
         "done",
         "failure",
+        "is_json",
+        "is_refusal_met",
         "meta",
         "name",
         "num_outputs",
         "place",
         "request",
+        "streamed",
     )
 
     def __init__(
@@ -100,6 +106,7 @@ class Variable:
         before: Variable | None,
         decode: Callable[[Output], object],
         num_outputs: int,
+        is_json: bool = False,
     ) -> None:
         self.name = name
         self.place = place
@@ -111,7 +118,13 @@ class Variable:
         self.failure: Failure | None = None
         self.meta: Meta | None = None
         self.chosen: str | None = None
+        self.is_json = is_json  # of a gen: its text is constrained to JSON
+        self.streamed: list[str] | None = (
+            None  # of a live run: new text of the first output as it came
+        )
+        self.is_refusal_met = False  # the program itself has met the error of its value
         self._cached: list[Any] = []
+        self._refusal: Exception | None = None
 
     @property
     def text(self) -> str:
@@ -124,9 +137,20 @@ class Variable:
         """The value to read: decoded, a list if n > 1. Only once done; raises what made it fail."""
         if self.failure is not None:
             self.failure.throw()
-        if not self._cached:
-            self._cached.append(self._decoded())
+        refusal = self.refusal()
+        if refusal is not None:
+            raise refusal
         return self._cached[0]
+
+    def refusal(self) -> Exception | None:
+        """Why the result is no value of its type, if so. Only once done and not failed."""
+        if not self._cached and self._refusal is None:
+            try:
+                self._cached.append(self._decoded())
+            except Exception as error:  # noqa: BLE001  raised where the value is read
+                error.add_note(f"reading {self.name!r}, set at {self.place}")
+                self._refusal = error
+        return self._refusal
 
     def settle(self, meta: Meta, chosen: str | None = None) -> None:
         """The result came. It counts as failed if what stood before it failed."""
@@ -149,11 +173,7 @@ class Variable:
         if self.chosen is not None:
             return self.chosen
         outputs = self.meta.outputs if self.meta is not None else ()
-        try:
-            values = [self.decode(output) for output in outputs]
-        except OutputError as error:
-            error.add_note(f"reading {self.name!r}, set at {self.place}")
-            raise
+        values = [self.decode(output) for output in outputs]
         return values if self.num_outputs > 1 else values[0]
 
 

@@ -1,4 +1,4 @@
-"""Many requests at once from one calling thread: hand over, wait, report, and never leave one running behind.
+"""Many requests at once from one calling thread or asyncio task: hand over, wait, report, and never leave one running behind.
 
 Owns the window of requests under way and the rule of errors: all are carried out, then the first error is raised or all are returned in
 place. When the caller is interrupted or its time is over, what still runs is aborted. Knows no text.
@@ -6,6 +6,7 @@ place. When the caller is interrupted or its time is over, what still runs is ab
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import time
 from collections.abc import Sequence
@@ -52,6 +53,26 @@ def carry_out(
         for future in under_way.values():  # only when this call is left early
             future.cancel()
     return [answer for answer in answers if answer is not None]
+
+
+async def carry_out_async(
+    client: Client, requests: Sequence[m.Generate], *, timeout_s: float | None = None
+) -> list[m.Finished | RadixError]:
+    """As `carry_out`, on the running loop. Cancelling the awaiting task aborts what still runs."""
+    gate = asyncio.Semaphore(MAX_UNDER_WAY)
+
+    async def one(request: m.Generate) -> m.Finished | RadixError:
+        async with gate:
+            try:
+                return await asyncio.wrap_future(client.request(request))
+            except RadixError as error:
+                return error
+
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await asyncio.gather(*map(one, requests))
+    except TimeoutError:
+        raise TimedOut(f"no answer within {timeout_s:g} s", place="timeout_s") from None
 
 
 def _submit(

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from ..errors import ProgramError, PromptError
+from ..errors import ContextOverflow, ProgramError, PromptError
 from .detokenizer import IncrementalDecoder, decode_tokens, token_ids_to_bytes
 from .messages import Chat, Ids, RoleBegin, RoleEnd, Segment, Text
 from .text_memory import TextMemory, special_key
@@ -31,6 +31,7 @@ class TokenizerLike(Protocol):
     add_bos: bool
     eos_token_ids: tuple[int, ...]
     token_bytes: list[bytes | None]
+    special_spellings: Mapping[int, str]
 
     def encode(self, text: str, *, strict: bool = False, continued: bool = False) -> Encoded:
         """Ids of plain text; `continued`: text stands before it."""
@@ -244,7 +245,7 @@ class Branch:
             else 1
         )
         if num_chars > 65536 and len(self.ids) + num_chars // longest > self.max_tokens:
-            raise PromptError(
+            raise ContextOverflow(
                 f"the prompt has {num_chars} characters, at least {num_chars // longest} tokens; "
                 f"the model's context holds {self.max_tokens}",
                 hint="Shorten the prompt",

@@ -74,8 +74,8 @@ def _texts(value: Any) -> Iterable[str]:
             yield from _texts(item)
 
 
-def flatten_message(message: Any, place: str) -> dict[str, Any]:
-    """A message as templates expect it: role and content are strings, tool arguments are objects."""
+def flatten_message(message: Any, place: str, *, parse_arguments: bool = True) -> dict[str, Any]:
+    """A message as templates expect it: role and content are strings, tool arguments are objects (if parse_arguments)."""
     if not isinstance(message, Mapping):
         raise PromptError(f"a message is an object, not {type(message).__name__}", place=place)
     plain = plain_value(cast("Mapping[Any, Any]", message), place)
@@ -90,7 +90,7 @@ def flatten_message(message: Any, place: str) -> dict[str, Any]:
     calls = plain.get("tool_calls")
     if calls is None:
         plain.pop("tool_calls", None)
-    elif isinstance(calls, list):
+    elif isinstance(calls, list) and parse_arguments:
         plain["tool_calls"] = [_with_parsed_arguments(call) for call in cast("list[Any]", calls)]
     return plain
 

@@ -8,6 +8,9 @@ A special token counts as one only where the template wrote it. Spellings inside
 rendering and put back afterwards, into pieces that are plain text. A sentinel is made of punctuation and digits, so that neither JSON
 quoting nor a change of case in the template alters it.
 
+A template that never reads `tools` cannot say what they are: for it the conversation is rewritten first (`tools.hermes`), with the tools in
+the system message, and calls and results as text.
+
 Role blocks are found by rendering small conversations around a probe text:
 
     render(before + [probe])  =  render(before) + begin(role) + probe + end(role)
@@ -27,6 +30,7 @@ from ..errors import ModelError, PromptError, RadixError
 from .chat_messages import ROLES, Shield, flatten_message, plain_value
 from .template_budget import LimitExceeded, Refused, TemplateLimits
 from .template_sandbox import SandboxedTemplate
+from .tools.hermes import without_tool_roles
 
 _PROBE = "~0~"
 # What may stand before a probe of each role. A template can end an assistant's message differently when it is the last one, so
@@ -70,8 +74,9 @@ class ChatTemplate:
             re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
         )
         self._variables = dict(variables)
+        self._prints_system: bool | None = None
         self._roles: dict[tuple[str, bool], tuple[list[Piece], list[Piece]]] = {}
-        self.uses_tools = "tools" in source
+        self.uses_tools = "tools" in self._template.names
 
     def render(
         self,
@@ -81,11 +86,15 @@ class ChatTemplate:
     ) -> list[Piece]:
         """The conversation as pieces. PromptError names the message that is wrong, or what the template objects to."""
         flat = [
-            flatten_message(message, f"messages[{index}]") for index, message in enumerate(messages)
+            flatten_message(message, f"messages[{index}]", parse_arguments=self.uses_tools)
+            for index, message in enumerate(messages)
         ]
         if not flat:
             raise PromptError("the conversation has no messages", place="messages")
         listed = [plain_value(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
+        if not self.uses_tools:
+            has_system = not listed or self._has_system_role()
+            flat, listed = without_tool_roles(flat, listed, has_system=has_system), []
         shield = Shield(self._special, [flat, listed])
         text = self._run(
             {
@@ -143,6 +152,15 @@ class ChatTemplate:
         return pieces
 
     # -- roles
+
+    def _has_system_role(self) -> bool:
+        """Whether the template prints a system message; some refuse it, some leave it out."""
+        if self._prints_system is None:
+            try:
+                self._prints_system = self._probe(("system", "user")).count(_PROBE) == 2
+            except RadixError:
+                self._prints_system = False
+        return self._prints_system
 
     def _role(self, role: str, first: bool) -> tuple[list[Piece], list[Piece]]:
         if role not in ROLES:

@@ -31,7 +31,7 @@ from .transport import Frames, LoopSocket, Transport
 log = logging.getLogger(__name__)
 
 OnDelta = Callable[[m.Delta], None]
-Request = m.Generate | m.Score | m.StatsRequest | m.FlushCache | m.Tokenize
+Request = m.Generate | m.Score | m.StatsRequest | m.FlushCache | m.Tokenize | m.VocabularyRequest
 Notice = m.OpenBranch | m.Append | m.Fork | m.CloseBranch | m.Abort
 
 _ON_BRANCH = (m.OpenBranch, m.Append, m.Generate, m.Score)
@@ -136,6 +136,11 @@ class Client:
         if self._facts is None:
             raise self._failure or ServiceError("the engine is not ready yet")
         return self._facts
+
+    @property
+    def failure(self) -> RadixError | None:
+        """Why nothing can be asked any more; None while the service lives."""
+        return self._failure
 
     def new_id(self, prefix: str) -> str:
         """A name for a branch or request, unique in this client."""

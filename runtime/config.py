@@ -250,6 +250,11 @@ def default_cache_dir() -> Path:
     return (base if base.is_absolute() else Path.home() / ".cache") / "radixlm"
 
 
+def server_api_key() -> str:
+    """$RADIXLM_API_KEY, the HTTP server's key when none is given: a command line is seen by every user of the machine."""
+    return os.environ.get(ENVIRONMENT_PREFIX + "API_KEY", "")
+
+
 def child_environment(threads: int) -> dict[str, str]:
     """The environment of a child process: the caller's, with thread pools of libraries set to `threads`.
 

@@ -34,6 +34,7 @@ from .gateway_answers import (
     refusal_of_bytes,
     scored_of,
     stream_rest,
+    vocabulary_of,
 )
 from .sessions import BranchQueue, Session, Work
 from .text_memory import TextMemory
@@ -122,6 +123,8 @@ class Gateway:
                 branch = self._new_branch()
                 branch.append(segments)
                 self._send_client(session.client, m.Tokenized(name, tuple(branch.prompt_ids())))
+            case m.VocabularyRequest(name):
+                self._send_client(session.client, vocabulary_of(name, self._tokenizer))
 
     def _new_branch(self, namespace: str = "", strict_text: bool = False) -> Branch:
         limit = self.engine.ready.context_length if self.engine.ready else None

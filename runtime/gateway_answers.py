@@ -104,7 +104,13 @@ def finished_of(work: Work, done: m.Done, tokenizer: TokenizerLike) -> m.Finishe
         branch.remember_output(ids, sample.cut_byte)
     branch.continue_with(kept[0], done.samples[0].cut_byte)
     return m.Finished(
-        work.name, outputs, done.usage, done.seed, done.prompt_logprobs, branch.replaced
+        work.name,
+        outputs,
+        done.usage,
+        done.seed,
+        done.prompt_logprobs,
+        branch.replaced,
+        done.queue_s,
     )
 
 
@@ -166,3 +172,9 @@ def facts_of(model: str, tokenizer: TokenizerLike, engine: m.EngineReady) -> m.R
         eos_token_ids=tuple(tokenizer.eos_token_ids),
         engine_epoch=engine.epoch,
     )
+
+
+def vocabulary_of(request: str, tokenizer: TokenizerLike) -> m.Vocabulary:
+    """What each token spells, for clients that show single tokens."""
+    token_bytes = tuple(data or b"" for data in tokenizer.token_bytes)
+    return m.Vocabulary(request, token_bytes, dict(tokenizer.special_spellings))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import PromptError, SamplingError
+from ..errors import ContextOverflow, PromptError, SamplingError
 from .messages import Submit
 from .request import Request, RequestStatus
 from .stop_strings import StopStrings
@@ -53,14 +53,14 @@ def _check_prompt(message: Submit, facts: VocabFacts, num_pages: int, page_size:
     # A prompt that fills the context can be scored, but nothing can follow it.
     wants_output = message.sampling.max_tokens != 0
     if num_prompt + wants_output > facts.context_length:
-        raise PromptError(
+        raise ContextOverflow(
             f"the prompt has {num_prompt} tokens, the context holds {facts.context_length}"
             + (" and one must be left for the output" if wants_output else ""),
             hint="Shorten the prompt",
         )
     capacity = num_pages * page_size
     if num_prompt > capacity:
-        raise PromptError(
+        raise ContextOverflow(
             f"the prompt has {num_prompt} tokens, the page pool holds {capacity}",
             hint="Shorten the prompt or give the engine more pages",
         )

@@ -13,8 +13,10 @@ Owns the processes, the socket folder and the loop thread.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import concurrent.futures
+import contextlib
 import logging
 import os
 import sys
@@ -22,8 +24,9 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any, TypeVar
 
 from ..errors import EngineDied, RadixError, ServiceError, TimedOut
 from .children import Child
@@ -37,6 +40,7 @@ from .transport import Addresses, Transport
 EXIT_STATUS = 70  # EX_SOFTWARE of sysexits.h: the parent leaves because its engine died
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Command = Callable[[str, EngineConfig, Path, int], list[str]]
 
 
@@ -96,6 +100,15 @@ class Runtime:
     def pids(self) -> dict[str, int]:
         """The process ids of the children, by role."""
         return {role: child.pid for role, child in list(self._children.items())}
+
+    def on_loop(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Run a coroutine on the client's loop thread, where answers arrive without a change of threads. It must not block."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call_soon(self, function: Callable[[], object]) -> None:
+        """Call `function` on the loop thread, soon. Safe in a signal handler; nothing happens after `close`."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function)
 
     def close(self) -> None:
         """End the children and the loop thread; pending requests fail. Safe to call twice, and from any thread but the loop's."""

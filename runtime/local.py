@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 from . import messages as m
 from .client import Client, Notice, OnDelta
+
+if TYPE_CHECKING:
+    from .progress import ItemProgress
 
 
 class LocalBackend:
@@ -34,3 +38,9 @@ class LocalBackend:
     def score(self, message: m.Score) -> Future[m.Scored]:
         """Log-probabilities of each choice as the continuation of a branch."""
         return self._client.request(message)
+
+    def progress(self, num_items: int) -> ItemProgress:
+        """A bar for a batch of runs on this backend (see `lang.batch.HasProgress`)."""
+        from .progress import ItemProgress
+
+        return ItemProgress(num_items)

@@ -12,6 +12,7 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    TaskProgressColumn,
     TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
@@ -61,6 +62,30 @@ class ItemProgress(_Shown):
         cached = 100 * self._num_cached / max(self._num_prompt, 1)
         rates = f"{self._num_completion / elapsed_s:.0f} tokens/s, {cached:.0f} % of prompts cached"
         self._bar.update(self._task, advance=1, rates=rates)
+
+
+class DocumentProgress(_Shown):
+    """A bar over a job whose end is known as a share of its input, with a count of documents and a text of rates."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._bar = Progress(
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[counts]}"),
+            TimeRemainingColumn(),
+            console=console or Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task("", total=None, counts="")
+
+    def report(
+        self, fraction: float | None, num_documents: int, num_failed: int, rates: str
+    ) -> None:
+        """So much is done; `fraction` None: nobody knows of how much."""
+        failed = f", {num_failed} failed" if num_failed else ""
+        counts = f"{num_documents} documents{failed}, {rates}"
+        total = None if fraction is None else 1.0
+        self._bar.update(self._task, completed=fraction or 0.0, total=total, counts=counts)
 
 
 class TransferProgress(_Shown):

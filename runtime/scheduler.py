@@ -261,9 +261,7 @@ class Scheduler:
         request.num_tabled_pages = 0
         request.is_streaming = False
         insort(self._running, request, key=seniority)
-        submission = request.submission
-        if submission.num_cached < 0:
-            submission.num_cached = min(request.num_computed, request.num_prompt)
+        request.submission.start(min(request.num_computed, request.num_prompt))
         if not request.num_pending:
             plan.idle.append(request)
         elif request.num_pending >= self._limits.min_follow_tokens:

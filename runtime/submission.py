@@ -9,6 +9,8 @@ have cut them; everything streamed before is final. Knows nothing of pages, batc
 
 from __future__ import annotations
 
+import time
+
 from ..errors import InvariantError, RadixError
 from .messages import Done, EngineFailed, Progress, Sample, Submit, TokenLogprob, Usage, WireError
 from .request import Request
@@ -18,7 +20,8 @@ class Submission:
     """A live Submit. `name` is the caller's id, `seed` the one in use (drawn by the engine when none was given)."""
 
     __slots__ = (
-        "_has_ended", "_samples", "is_forked", "message", "num_cached", "prompt_logprobs", "requests", "seed",
+        "_has_ended", "_received_s", "_samples", "is_forked", "message", "num_cached", "prompt_logprobs", "queue_s",
+        "requests", "seed",
     )  # fmt: skip
 
     def __init__(self, message: Submit, seed: int) -> None:
@@ -31,11 +34,19 @@ class Submission:
         self.num_cached = (
             -1
         )  # prompt tokens found in the cache when the first sample started, -1 before
+        self.queue_s = 0.0  # from receipt until the first sample started
+        self._received_s = time.monotonic()
         self.prompt_logprobs: list[TokenLogprob | None] | None = None
         if message.sampling.prompt_logprobs is not None:
             self.prompt_logprobs = [None for _ in message.token_ids]
         self._samples: dict[int, Sample] = {}
         self._has_ended = False
+
+    def start(self, num_cached: int) -> None:
+        """A sample holds pages and found `num_cached` prompt tokens there; the first one counts."""
+        if self.num_cached < 0:
+            self.num_cached = num_cached
+            self.queue_s = time.monotonic() - self._received_s
 
     @property
     def name(self) -> str:
@@ -108,7 +119,8 @@ class Submission:
         self._has_ended = True
         samples = tuple(self._samples[choice] for choice in range(num_samples))
         scores = tuple(self.prompt_logprobs) if self.prompt_logprobs is not None else None
-        return Done(self.name, samples, self._usage(samples, request), self.seed, scores)
+        usage = self._usage(samples, request)
+        return Done(self.name, samples, usage, self.seed, scores, self.queue_s)
 
     def fail(self, error: RadixError) -> EngineFailed:
         """The answer that ends everything: an error, with what sample 0 had so far."""

@@ -52,6 +52,7 @@ class SandboxedTemplate:
             )
         environment = _Environment()
         tree = environment.parse(source)
+        self.names = frozenset(node.name for node in tree.find_all(nodes.Name))  # it reads or sets
         statements = (
             node for node in tree.find_all((nodes.Stmt,)) if not isinstance(node, nodes.Output)
         )

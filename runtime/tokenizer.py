@@ -43,7 +43,9 @@ class Tokenizer:
         self._backend.no_truncation()
         self._backend.no_padding()
         self._special_tokens = dict(parts.special_tokens)
-        self._special_spelling = {index: text for text, index in self._special_tokens.items()}
+        self.special_spellings: Mapping[int, str] = {
+            index: text for text, index in self._special_tokens.items()
+        }
         self._prefix_unless = parts.prefix_unless
         self._spellable = bytes(range(256) if parts.spellable is None else sorted(parts.spellable))
         self._characters = parts.characters
@@ -210,7 +212,7 @@ class Tokenizer:
     def _encode_around(self, text: str, found: frozenset[int]) -> list[int]:
         """A vocabulary can hold a special token's spelling as an ordinary word: cut such words after their first character."""
         spellings = sorted(
-            (self._special_spelling[index] for index in found), key=len, reverse=True
+            (self.special_spellings[index] for index in found), key=len, reverse=True
         )
         # (?<=x)(?=yz) finds the place inside every "xyz", and consumes nothing
         inside = re.compile(

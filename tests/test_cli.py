@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from radixlm import cli
+import radixlm
+from radixlm import cli, offline
 from radixlm.runtime import model_pull
 
+COMMANDS = ("pull", "generate", "chat", "run", "serve", "extract", "bench", "doctor", "grammar")
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+
+def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "radixlm", *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "radixlm", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=cwd,
     )
 
 
@@ -27,36 +36,56 @@ try:
     main()
 except SystemExit as end:
     assert end.code == 0
-heavy = {"torch", "numpy", "zmq", "transformers", "tokenizers", "pydantic", "rich"} & set(sys.modules)
-assert not heavy, heavy
+heavy = {"torch", "numpy", "zmq", "transformers", "tokenizers", "pydantic", "rich", "starlette", "uvicorn", "msgspec"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
-    for command in ("pull", "generate", "chat", "doctor"):
-        assert command in done.stdout
+    for command in COMMANDS:
+        assert f"\n  {command} " in done.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("pull", "no-such-model"), "smollm2-135m"),
-        (("generate", "hi", "--set", "thread=2"), "Did you mean 'threads'"),
-        (("generate", "hi", "--set", "threads"), "name=value"),
+        (("generate", "hi", "--threads", "two"), "threads='two' is not a whole number"),
         (("generate", "hi", "--model", "nowhere.gguf"), "nowhere.gguf"),
+        (("generate", "hi", "--schema", "nofile.json"), "nofile.json"),
+        (("serve", "--port", "70000"), "port=70000"),
+        (("serve", "--host", "0.0.0.0"), "api_key"),
+        (("run", "nofile.py"), "nofile.py"),
+        (("extract", "x.txt", "--schema", "nofile.json", "-o", "o.jsonl"), "nofile.json"),
+        (("grammar", "explain"), "--regex"),
+        (("grammar", "explain", "--regex", "a", "--choices", "b"), "regex and choices"),
     ],
 )
-def test_a_users_mistake_is_one_line_and_status_1(arguments: tuple[str, ...], words: str) -> None:
-    done = run(*arguments)
+def test_a_users_mistake_is_one_line_and_status_1(
+    arguments: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    done = run(*arguments, cwd=tmp_path)
     assert done.returncode == 1
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("radixlm: ")
     assert words in line
 
 
-def test_an_unknown_flag_is_refused() -> None:
-    assert run("generate", "hi", "--temprature", "1").returncode == 2
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("generate", "hi", "--temprature", "1"), "--temperature"),
+        (("serve", "--prot", "1"), "--port"),
+        (("generat", "hi"), "generate"),
+    ],
+)
+def test_an_unknown_flag_or_command_is_refused_with_a_hint(
+    arguments: tuple[str, ...], hint: str
+) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert hint in done.stderr
 
 
 def test_pull_prints_the_path_alone_when_asked(
@@ -72,8 +101,136 @@ def test_pull_prints_the_path_alone_when_asked(
     assert capsys.readouterr().out == "m is ready: /somewhere/m\n"
 
 
-def test_doctor_says_what_is_there() -> None:
-    done = run("doctor", "--model", "nowhere.gguf")
-    assert done.returncode == 0
+PROGRAM = """
+from radixlm import assistant, function, gen, user
+
+@function
+def greet(s, name: str, times: int = 1):
+    s += user("Greet " + name) + assistant(gen("greeting"))
+    return times
+"""
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """`offline.Engine` without a model; what it was made with is found here."""
+    made: dict[str, Any] = {}
+
+    class Engine:
+        def __init__(self, **options: Any) -> None:
+            made.update(options)
+            self.backend = radixlm.ScriptedBackend({"greeting": "Hello!"})
+
+        def __enter__(self) -> Engine:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            made["is_closed"] = True
+
+    monkeypatch.setattr(offline, "Engine", Engine)
+    return made
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """The exit status of the command, run in this process."""
+    monkeypatch.setattr(sys, "argv", ["radixlm", *arguments])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    return int(end.value.code or 0)
+
+
+def test_run_shows_messages_variables_and_the_trace(
+    scripted: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "greet_program.py"
+    path.write_text(PROGRAM)
+    arguments = ("--arg", "name=Ada", "--arg", "times=2", "--trace", "--num-pages", "9")
+    assert command(monkeypatch, "run", f"{path}:greet", *arguments) == 0
+    out = capsys.readouterr().out
+    assert "[user] Greet Ada\n[assistant] Hello!" in out
+    assert 'greeting = "Hello!"\nreturned 2' in out
+    assert 'user "Greet Ada"\nassistant gen greeting = "Hello!"' in out
+    assert scripted == {"num_pages": "9", "is_closed": True}
+
+    assert command(monkeypatch, "run", str(path), "--arg", "name=Ada", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["variables"], report["returned"]) == ({"greeting": "Hello!"}, 1)
+
+
+def test_a_failing_program_names_its_line_and_still_shows_its_trace(
+    scripted: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "failing_program.py"
+    path.write_text(PROGRAM.replace('"greeting"', '"unscripted"'))
+    assert command(monkeypatch, "run", str(path), "--arg", "name=Ada", "--trace") == 1
+    shown = capsys.readouterr()
+    assert f"{path}:6" in shown.err
+    assert "gen unscripted failed" in shown.out
+
+
+@pytest.mark.model
+def test_grammar_explain_says_what_a_schema_forces_and_ignores(
+    smollm2_files: object, tmp_path: Path
+) -> None:
+    schema = {
+        "title": "Pick",
+        "properties": {"fruit": {"enum": ["apple", "plum"]}},
+        "required": ["fruit"],
+        "type": "object",
+        "additionalProperties": False,
+    }
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(schema))
+    done = run("grammar", "explain", "--schema", str(path))
+    assert done.returncode == 0, done.stderr
+    assert r'"{\"fruit\":\""' in done.stdout
+    assert "title at #/title" in done.stdout
+    done = run("grammar", "explain", "--schema", str(path), "--json")
+    assert json.loads(done.stdout)["shortest"] == '{"fruit":"plum"}'
+    path.write_text(json.dumps({**schema, "maxProperties": "x"}))
+    done = run("grammar", "explain", "--schema", str(path))
+    assert done.returncode == 1
+    assert "/maxProperties" in done.stderr
+
+
+def test_doctor_says_what_is_there_and_what_is_wrong() -> None:
+    done = run("doctor", "--model", "nowhere.gguf", "--threads", "1")
+    assert done.returncode == 1
     assert "torch" in done.stdout
-    assert "nowhere.gguf" in done.stdout
+    assert "GB/s" in done.stdout
+    assert "problem: model, nowhere.gguf" in done.stdout
+
+
+def test_extract_writes_rows_and_says_when_some_failed(
+    scripted: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    backend = radixlm.ScriptedBackend(
+        by_prompt={"Ada": '{"who":"Ada"}', "Bob": radixlm.TimedOut("no")}
+    )
+    monkeypatch.setattr(offline.Engine, "backend", backend, raising=False)
+    monkeypatch.setattr(
+        offline.Engine, "__init__", lambda self, **options: scripted.update(options)
+    )
+    (tmp_path / "schema.json").write_text('{"properties": {"who": {"type": "string"}}}')
+    for name in ("Ada", "Bob"):
+        (tmp_path / f"{name}.txt").write_text(f"This is {name}.")
+    arguments = ["--schema", str(tmp_path / "schema.json"), "--threads", "1", "--ordered"]
+    good = [str(tmp_path / "Ada.txt"), *arguments, "-o", str(tmp_path / "good.jsonl")]
+    assert command(monkeypatch, "extract", *good) == 0
+    assert json.loads((tmp_path / "good.jsonl").read_text())["value"] == {"who": "Ada"}
+    assert "1 rows, 0 failed, invalid = 0" in capsys.readouterr().out
+    assert scripted["threads"] == "1"
+    both = [str(tmp_path / "Bob.txt"), *good[:1], *arguments, "-o", str(tmp_path / "both.jsonl")]
+    assert command(monkeypatch, "extract", *both) == cli.EXIT_SOME_FAILED
+    shown = capsys.readouterr()
+    assert "1 rows, 1 failed" in shown.out
+    assert "both.failed.jsonl" in shown.err

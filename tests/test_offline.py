@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import threading
@@ -210,3 +211,79 @@ def test_texts_that_are_none_are_named(
     assert caught.value.place == place  # type: ignore[attr-defined]
     with pytest.raises(PromptError, match="character 0"):
         engine.chat([{"role": "user", "content": "\ud800"}])
+
+
+# ------------------------------------------------------------------------------------------ asyncio
+
+
+def test_awaited_answers_are_those_of_the_plain_calls(engine: offline.Engine) -> None:
+    hello = [{"role": "user", "content": "hi"}]
+
+    async def ask() -> tuple[Completion, list[Completion], Completion]:
+        one, many, chat = await asyncio.gather(
+            engine.agenerate("say it", max_tokens=3),
+            engine.agenerate(["say it", "say that"], max_tokens=3),
+            engine.achat(hello, max_tokens=3),
+        )
+        return one, many, chat
+
+    one, many, chat = asyncio.run(ask())
+    assert one.text == many[0].text == engine.generate("say it", max_tokens=3).text
+    assert len(many) == 2
+    assert chat.text == engine.chat(hello, max_tokens=3).text
+
+
+def test_awaited_errors_are_raised_or_in_place(engine: offline.Engine) -> None:
+    with pytest.raises(PromptError, match="empty"):
+        asyncio.run(engine.agenerate(["a", ""], max_tokens=2))
+    prompts = ["a", ""]
+    results = asyncio.run(engine.agenerate(prompts, max_tokens=2, return_exceptions=True))
+    assert [type(result) for result in results] == [Completion, PromptError]
+
+
+def test_time_that_is_over_and_a_cancelled_task_abort_what_runs(engine: offline.Engine) -> None:
+    async def leave_early() -> None:
+        with pytest.raises(TimedOut, match=r"within 0\.3 s"):
+            await engine.agenerate(["a", "b"], max_tokens=3000, timeout_s=0.3)
+        task = asyncio.create_task(engine.agenerate("long", max_tokens=3000))
+        await asyncio.sleep(0.2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(leave_early())
+    wait_until(lambda: engine.stats()["running"] == 0, what="an idle engine")
+
+
+def test_an_awaited_stream_gives_the_whole_text_and_can_be_left(engine: offline.Engine) -> None:
+    async def read() -> str:
+        stream = engine.astream("go on", max_tokens=12)
+        pieces = [piece async for piece in stream]
+        assert [piece async for piece in stream] == []  # over is over
+        assert "".join(pieces) == (await stream.result()).text
+        async with engine.astream("go on", max_tokens=3000) as left:
+            return await anext(left)
+
+    assert asyncio.run(read())
+    wait_until(lambda: engine.stats()["running"] == 0, what="an idle engine")
+
+
+def test_an_awaited_stream_raises_what_ended_it(engine: offline.Engine) -> None:
+    async def read() -> None:
+        async for _ in engine.astream("", max_tokens=2):
+            pass
+
+    with pytest.raises(PromptError, match="empty"):
+        asyncio.run(read())
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("schem", "schema"), ("max_token", "max_tokens"), ("namespac", "namespace"), ("timeout", "timeout_s")]
+)  # fmt: skip
+def test_a_misspelt_option_is_refused_with_the_nearest_one(
+    engine: offline.Engine, name: str, near: str
+) -> None:
+    with pytest.raises(SamplingError, match=f"Did you mean {near}"):
+        engine.generate("x", **{name: 1})  # type: ignore[arg-type]
+    with pytest.raises(SamplingError, match="The options are"):
+        engine.stream("x", qqq=1)  # type: ignore[call-arg]

@@ -21,7 +21,7 @@ class CpuBackend:
     """Native kernels by instruction set: AVX2, or portable C++."""
 
     name: str = "cpu"
-    priority: int = -10  # by name only, until its quality table says otherwise
+    priority: int = 5
     takes_quantized: bool = True
 
     def unavailable_reason(self, device: str) -> str | None:

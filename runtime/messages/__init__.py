@@ -35,6 +35,8 @@ from .client import (
     StatsRequest,
     Tokenize,
     Tokenized,
+    Vocabulary,
+    VocabularyRequest,
 )
 from .compile import (
     Compiled,
@@ -122,6 +124,8 @@ __all__ = [
     "Tokenize",
     "Tokenized",
     "Usage",
+    "Vocabulary",
+    "VocabularyRequest",
     "WireError",
     "WorkerMessage",
     "client_decoder",

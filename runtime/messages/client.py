@@ -99,6 +99,12 @@ class Tokenize(msgspec.Struct, frozen=True, tag="tokenize"):
     segments: tuple[Segment, ...]
 
 
+class VocabularyRequest(msgspec.Struct, frozen=True, tag="vocabulary_request"):
+    """Ask what each token spells."""
+
+    request: str
+
+
 ClientMessage = (
     Hello
     | OpenBranch
@@ -111,6 +117,7 @@ ClientMessage = (
     | StatsRequest
     | FlushCache
     | Tokenize
+    | VocabularyRequest
 )
 
 
@@ -156,6 +163,9 @@ class Finished(msgspec.Struct, frozen=True, tag="finished"):
     replaced: tuple[
         str, ...
     ] = ()  # characters of the prompt that no token spells, replaced by U+FFFD or "?"
+    queue_s: float = (
+        0.0  # from receipt by the engine until the first step that computed something of it
+    )
 
 
 class Scored(msgspec.Struct, frozen=True, tag="scored"):
@@ -189,10 +199,20 @@ class Tokenized(msgspec.Struct, frozen=True, tag="tokenized"):
     token_ids: tuple[int, ...]
 
 
+class Vocabulary(msgspec.Struct, frozen=True, tag="vocabulary"):
+    """Answer to VocabularyRequest: per token id the bytes it spells, b"" for a special or unused one; special tokens by id."""
+
+    request: str
+    token_bytes: tuple[bytes, ...]
+    special_tokens: dict[int, str] = msgspec.field(default_factory=dict[int, str])
+
+
 class Flushed(msgspec.Struct, frozen=True, tag="flushed"):
     """Answer to FlushCache."""
 
     request: str
 
 
-GatewayMessage = Ready | Delta | Finished | Scored | Failed | StatsReply | Tokenized | Flushed
+GatewayMessage = (
+    Ready | Delta | Finished | Scored | Failed | StatsReply | Tokenized | Vocabulary | Flushed
+)

@@ -81,6 +81,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     usage: Usage
     seed: int
     prompt_logprobs: tuple[TokenLogprob | None, ...] | None = None
+    queue_s: float = 0.0  # from receipt until the first step that computed something of it
 
 
 class EngineFailed(msgspec.Struct, frozen=True, tag="engine_failed"):

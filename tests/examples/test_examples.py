@@ -21,6 +21,7 @@ SCRIPTS: dict[str, dict[str, Any]] = {
     "extract_person": {
         "person": '{"name":"Maria Lopez","age":34,"city":"Madrid","hobbies":["chess"]}'
     },
+    "extract_folder": {"extract": '{"hotel":"Bellevue","city":"Lyon","mood":"mixed"}'},
     "demo": {
         "note": [" clean", " excellent", " slow"],
         "mood": "mixed",
@@ -31,6 +32,7 @@ SAYS = {
     "hello": ["Welcome, Ada!"],
     "fork_join": ["sleep     Sleep well.", "food      Eat greens.", "Start with a walk."],
     "extract_person": ["Maria Lopez, 34, Madrid: chess"],
+    "extract_folder": ["Bellevue in Lyon, mixed", "3 rows, 0 failed", "reads 0 documents"],
     "demo": ["The review is mixed.", "room='clean'", "prompt tokens were cached"],
 }
 

@@ -357,3 +357,19 @@ def test_children_and_grandchildren_of_a_fork_that_was_refused_fail_with_its_err
     backend = NoForks(default="t")
     f.run(backend=backend)
     assert len(backend.requests) == 1
+
+
+def test_a_gen_that_waits_behind_a_select_knows_of_the_fork_behind_it() -> None:
+    @function
+    def f(s: State) -> None:
+        s += select("c", ["x", "y"])
+        s += gen("a")
+        fs = s.fork(5)
+        fs += gen("b")
+
+    backend = ScriptedBackend({"c": "x", "a": "1", "b": "2"})
+    with backend.paused():
+        call = f.run(backend=backend, stream=True)
+    call.finish()
+    hints = [m.hints.num_forks for m in backend.sent if isinstance(m, Generate)]
+    assert hints == [5, 0, 0, 0, 0, 0]

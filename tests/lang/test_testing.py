@@ -151,3 +151,48 @@ def test_cached_tokens_are_those_whose_prefix_was_seen_but_never_all() -> None:
     assert [usage.cached_tokens for usage in usages] == [0, 2]
     other = Generate("r#2", segments=(Text("one two four five"),), namespace="elsewhere")
     assert backend.generate(other).result(1).usage.cached_tokens == 0
+
+
+def test_trickle_gives_words_and_serves_the_waiting_requests_in_turn() -> None:
+    backend = ScriptedBackend({"x": "a b c", "y": "d e"})
+    backend.pause()
+    got: list[str] = []
+    futures = [
+        backend.generate(
+            Generate(backend.new_id(name), stream=True, segments=(Text("p"),)),
+            lambda delta: got.append(delta.text),
+        )
+        for name in ("x", "y")
+    ]
+    for expected in (["a"], ["a", "d"], ["a", "d", " b"]):
+        assert backend.trickle()
+        assert got == expected
+    assert not futures[0].done()
+    assert backend.trickle(5)
+    assert futures[1].result(1).outputs[0].text == "d e"
+    backend.resume()
+    assert futures[0].result(1).outputs[0].text == "a b c"
+    assert got == ["a", "d", " b", " e", " c"]
+    assert not backend.trickle(), "nothing waits"
+    assert len(backend.requests) == 2, "a script is asked once"
+
+
+def test_a_request_that_is_aborted_between_its_words_is_over() -> None:
+    backend = ScriptedBackend({"x": "a b c"})
+    backend.pause()
+    name = backend.new_id("x")
+    future = backend.generate(
+        Generate(name, stream=True, segments=(Text("p"),)), lambda delta: backend.send(Abort(name))
+    )
+    assert backend.trickle()
+    assert isinstance(future.exception(1), Aborted)
+    assert not backend.trickle()
+
+
+def test_an_answer_may_break_off_after_its_text() -> None:
+    backend = ScriptedBackend({"x": Answer("a b", failure=EngineDied("it ended"))})
+    got: list[str] = []
+    message = Generate(backend.new_id("x"), stream=True, segments=(Text("p"),))
+    future = backend.generate(message, lambda delta: got.append(delta.text))
+    assert isinstance(future.exception(1), EngineDied)
+    assert got == ["a", " b"]

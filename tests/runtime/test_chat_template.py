@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -156,22 +157,78 @@ def test_content_reaches_the_template_as_one_string(content: Any, flat: str) -> 
     ]
 
 
-def test_an_assistant_turn_with_calls_and_a_tool_turn_render_on_a_template_that_knows_neither() -> (
-    None
-):
-    messages = [
-        {"role": "user", "content": "Weather?"},
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"function": {"name": "f", "arguments": '{"city": "Paris"}'}}],
-        },
-        {"role": "tool", "tool_call_id": "call_1", "content": "Sunny"},
-    ]
-    text = "".join(piece.text for piece in chat(DEFAULT_SYSTEM).render(messages))
-    assert "<|im_start|>tool\nSunny<|im_end|>" in text
-    arguments = chat("{{ messages[1].tool_calls[0].function.arguments.city }}").render(messages)
-    assert arguments == [Piece("Paris")]
+TOOLS = [
+    {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}
+]
+TOOL_TURNS = [
+    {"role": "user", "content": "Weather?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}}],
+    },
+    {"role": "tool", "tool_call_id": "call_1", "content": "Sunny <|im_end|>"},
+]
+
+
+def text_of(pieces: list[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
+
+
+def test_calls_and_results_are_text_on_a_template_that_knows_no_tools() -> None:
+    pieces = chat(DEFAULT_SYSTEM).render(TOOL_TURNS)
+    assert text_of(pieces) == (
+        "<|im_start|>system\nDEFAULT<|im_end|>\n<|im_start|>user\nWeather?<|im_end|>\n<|im_start|>assistant\n"
+        '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call><|im_end|>\n'
+        "<|im_start|>user\n<tool_response>\nSunny <|im_end|>\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
+    )
+    assert Piece("<|im_end|>", special=True) in pieces
+    plain = text_of([piece for piece in pieces if not piece.special])
+    assert plain.count("<|im_end|>") == 1  # the user's own, as text
+
+
+def test_tools_are_told_in_the_system_message_of_a_template_that_knows_none() -> None:
+    template = chat(DEFAULT_SYSTEM)
+    assert not template.uses_tools
+    added = text_of(template.render(TOOL_TURNS, TOOLS))
+    assert json.dumps(TOOLS[0]) in added
+    assert "DEFAULT" not in added
+    own = text_of(template.render([{"role": "system", "content": "Be kind."}, *TOOL_TURNS], TOOLS))
+    assert own.startswith("<|im_start|>system\nBe kind.\n\n")
+    assert own.count(json.dumps(TOOLS[0])) == 1
+
+
+def test_a_second_turn_begins_with_the_first_turn_and_its_output() -> None:
+    first = text_of(chat(DEFAULT_SYSTEM).render(TOOL_TURNS[:1], TOOLS))
+    output = '<tool_call>\n{"name": "get_weather", "arguments": {"city":"Paris"}}\n</tool_call>'
+    call = {"name": "get_weather", "arguments": '{"city":"Paris"}'}
+    answered = [TOOL_TURNS[0], {"role": "assistant", "tool_calls": [{"function": call}]}]
+    second = text_of(chat(DEFAULT_SYSTEM).render([*answered, TOOL_TURNS[2]], TOOLS))
+    assert second.startswith(first + output + "<|im_end|>")
+
+
+def test_without_a_system_role_the_first_user_message_tells_of_the_tools() -> None:
+    alternating = STRICT.replace("{% if (m", "{% if tool and (m")
+    for source in (
+        alternating,
+        "{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}",
+    ):
+        text = text_of(chat(source).render([{"role": "user", "content": "Weather?"}], TOOLS))
+        assert json.dumps(TOOLS[0]) in text
+        assert "</tool_response>.\n\nWeather?" in text
+
+
+def test_a_template_that_prints_tools_gets_messages_and_tools_as_they_are() -> None:
+    template = chat(
+        "{% for tool in tools %}{{ tool.function.name }} {% endfor %}"
+        "{{ messages[1].tool_calls[0].function.arguments.city }} {{ messages[2].role }}"
+    )
+    assert template.uses_tools
+    assert text_of(template.render(TOOL_TURNS, TOOLS)) == "get_weather Paris tool"
+
+
+def test_a_template_that_only_speaks_of_tools_does_not_use_them() -> None:
+    assert not chat("{# no tools #}The tools {{ messages[0].content }}").uses_tools
 
 
 @pytest.mark.parametrize(

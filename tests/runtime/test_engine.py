@@ -153,7 +153,7 @@ def test_r017_a_prompt_that_fills_the_context_is_refused(num_prompt):
     driver.submit("a", [5] * num_prompt, max_tokens=8)
     driver.submit("b", PROMPT, max_tokens=1)
     driver.run()
-    assert driver.failed("a").error.name == "PromptError"
+    assert driver.failed("a").error.name == "ContextOverflow"
     assert str(num_prompt) in driver.failed("a").error.message
     assert "512" in driver.failed("a").error.message
     driver.done("b")

@@ -213,3 +213,19 @@ def test_a_program_that_the_engine_dropped_is_given_again_even_after_it_left_the
     assert [job.spec for job in h.jobs] == [first, second, first]
     h.gateway.on_worker(m.Compiled(spec_key(first), b"12345678"))
     assert h.sent(m.LoadProgram)[-1].program == spec_key(first)
+
+
+def test_the_vocabulary_is_told_with_its_special_tokens_apart() -> None:
+    h = GatewayHarness()
+    h.tell(m.VocabularyRequest("v"))
+    (vocabulary,) = h.answers(m.Vocabulary)
+    assert vocabulary.token_bytes == tuple(data or b"" for data in h.tokenizer.token_bytes)
+    assert vocabulary.special_tokens[EOS] == "<eos>"
+
+
+def test_the_wait_in_the_engine_s_queue_reaches_the_client() -> None:
+    h = GatewayHarness()
+    h.tell(generate(text="say ban"))
+    sample = m.Sample(h.ids("ana"), "length")
+    h.gateway.on_engine(m.Done(h.submit.request, (sample,), m.Usage(), 7, queue_s=0.25))
+    assert h.answers(m.Finished)[0].queue_s == 0.25

@@ -25,6 +25,7 @@ CLIENT_MESSAGES = [
     m.StatsRequest("r"),
     m.FlushCache("r"),
     m.Tokenize("r", (m.Text("x"),)),
+    m.VocabularyRequest("r"),
 ]  # fmt: skip
 
 

@@ -53,6 +53,7 @@ class ToyTokenizer:
     bos_token_id: int | None = BOS
     token_bytes = TOKEN_BYTES
     special_token_ids = frozenset(SPECIAL.values())
+    special_spellings: Mapping[int, str] = {index: text for text, index in SPECIAL.items()}
 
     def __init__(self, *, add_bos: bool = False) -> None:
         self.add_bos = add_bos

@@ -1,0 +1,96 @@
+"""Fields of a config as flags of a command: every option is declared once, in its config.
+
+    @app.command()
+    @with_fields(EngineConfig)
+    def bench(quick: bool = False, **options: Any) -> None: ...     # --model, --threads, --num-pages ...
+
+Owns the translation of a field (name, type, default, text) into a flag. Values are passed on as the texts that were given, and only
+those that were given, so that the config checks them, and environment and defaults count where no flag stands. Knows no command.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+_SHORT = {"model": ("--model", "-m"), "threads": ("--threads", "-t")}
+
+
+def with_fields(*configs: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replace `**options` of a command by a flag for each field of `configs`; its `options` hold the fields that were given."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = [
+            parameter.replace(annotation=kind)
+            for parameter, kind in _own_parameters(command)
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+        taken = {parameter.name for parameter in own}
+        generated: list[inspect.Parameter] = []
+        for config in configs:
+            for parameter in _flags(config):
+                if parameter.name not in taken:
+                    taken.add(parameter.name)
+                    generated.append(parameter)
+        names = frozenset(parameter.name for parameter in generated)
+
+        @wraps(command)
+        def run(**values: Any) -> None:
+            command(**{k: v for k, v in values.items() if k not in names or v is not None})
+
+        parameters = [*own, *generated]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        del run.__wrapped__  # type: ignore[attr-defined]  its signature is the one without the flags
+        return run
+
+    return decorate
+
+
+def split_fields(config: type, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options that are fields of `config`, and the others."""
+    names = {spec.name for spec in dataclasses.fields(config)}
+    own = {name: value for name, value in options.items() if name in names}
+    return own, {name: value for name, value in options.items() if name not in names}
+
+
+def _own_parameters(command: Callable[..., None]) -> list[tuple[inspect.Parameter, Any]]:
+    hints = get_type_hints(command, include_extras=True)
+    parameters = inspect.signature(command).parameters.values()
+    return [(parameter, hints.get(parameter.name, Any)) for parameter in parameters]
+
+
+@cache  # commands share their engine's flags, and --help should be quick
+def _flags(config: type) -> tuple[inspect.Parameter, ...]:
+    return tuple(map(_flag, dataclasses.fields(config)))
+
+
+def _flag(spec: dataclasses.Field[Any]) -> inspect.Parameter:
+    """A flag whose absence is None. Only switches have a type of their own; the config reads the texts of all others."""
+    is_switch = spec.type in ("bool", bool)
+    shown = (
+        "" if spec.default in ("", dataclasses.MISSING) else f" [default: {_shown(spec.default)}]"
+    )
+    option = typer.Option(
+        *_SHORT.get(spec.name, ()),
+        help=spec.metadata.get("text", "") + shown,
+        metavar=None if is_switch else _metavar(spec.type),
+        show_default=False,
+    )
+    kind = Annotated[(bool if is_switch else str) | None, option]
+    return inspect.Parameter(
+        spec.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind
+    )
+
+
+def _shown(value: object) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+
+
+def _metavar(kind: object) -> str:
+    return {"int": "INTEGER", "float": "NUMBER"}.get(str(kind), "TEXT")

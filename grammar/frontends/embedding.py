@@ -1,0 +1,56 @@
+"""Several grammars in one: each one's rules under names of their own.
+
+Owns the renaming of rules and of the calls that name them. What calls nothing stays the same object. Works without Python recursion.
+"""
+
+from __future__ import annotations
+
+from ..expr import Alt, Expr, Grammar, Ref, Repeat, Seq, ref
+
+
+def embed(grammar: Grammar, prefix: str, rules: dict[str, Expr]) -> Expr:
+    """Add the rules of `grammar` to `rules`, their names led by `prefix`; a call of its start."""
+    renamed: dict[int, Expr] = {}
+    for name, body in grammar.rules.items():
+        rules[prefix + name] = _renamed(body, prefix, renamed)
+    return ref(prefix + grammar.start)
+
+
+def _renamed(whole: Expr, prefix: str, renamed: dict[int, Expr]) -> Expr:
+    """`whole` with every call in it renamed; `renamed` holds what is done, by identity, so that shared parts stay shared."""
+    work = [whole]
+    while work:
+        expr = work[-1]
+        missing = [part for part in _parts(expr) if id(part) not in renamed]
+        if missing:
+            work.extend(missing)
+            continue
+        work.pop()
+        if id(expr) not in renamed:
+            parts = tuple(renamed[id(part)] for part in _parts(expr))
+            renamed[id(expr)] = _rebuilt(expr, parts, prefix)
+    return renamed[id(whole)]
+
+
+def _parts(expr: Expr) -> tuple[Expr, ...]:
+    """The direct parts that may call a rule. Intersections, differences and erasures never do."""
+    match expr:
+        case Seq(items) | Alt(items):
+            return items
+        case Repeat(item):
+            return (item,)
+        case _:
+            return ()
+
+
+def _rebuilt(expr: Expr, parts: tuple[Expr, ...], prefix: str) -> Expr:
+    match expr:
+        case Ref(name):
+            return ref(prefix + name)
+        case Seq(items) | Alt(items):
+            is_same = all(old is new for old, new in zip(items, parts, strict=True))
+            return expr if is_same else type(expr)(parts)
+        case Repeat(item, lo, hi):
+            return expr if parts[0] is item else Repeat(parts[0], lo, hi)
+        case _:
+            return expr

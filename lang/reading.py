@@ -1,0 +1,138 @@
+"""The reading side of a state: variables, text, messages, meta data, errors.
+
+Owns what `State` (a program's own view) and `LiveState` (the view of who watches it run) have in common. Reading waits for just the result
+that is read. A variable that fails raises where it is read; its error has notes with the program's line and the text so far. Must not know
+messages or how waiting is done.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ProgramError, UnknownVariable
+from .chat import RoleMark, to_messages
+from .variable import Known, Meta, Span, Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..runtime.messages import Usage
+    from .branch import Branch, Piece
+    from .variable import Readable
+
+
+class ReadableState:
+    """A program's text and variables, for reading."""
+
+    def __init__(self, branch: Branch) -> None:
+        self._branch = branch
+
+    @property
+    def ret_value(self) -> Any:
+        """What the program's function returned; None before it has."""
+        return self._branch.run.ret_value
+
+    @property
+    def index(self) -> int | None:
+        """Number of the item in its batch, from 0; None outside a batch."""
+        return self._branch.run.index
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a variable, when it is there: text, a list if n > 1, or an instance of the gen's `schema`.
+
+        Raises UnknownVariable (a KeyError) at once if nothing sets it, else what made it fail.
+        """
+        readable = self._readable(name)
+        if isinstance(readable, Known):
+            return readable.value
+        if isinstance(readable, Span):
+            return self._text_of(readable.pieces[readable.start : readable.end])
+        self._branch.run.wait_for(readable)
+        try:
+            return readable.value()
+        except Exception:
+            readable.is_refusal_met |= not self._branch.run.is_over
+            raise
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._branch.variables
+
+    def keys(self) -> tuple[str, ...]:
+        """Names of all variables, in the order they were set; `dict(s)` reads them all."""
+        return tuple(self._branch.variables)
+
+    def text(self) -> str:
+        """All text so far, constants and results, when all of it is there. Roles leave no marks in it: see `messages`."""
+        return self._text_of(self._branch.all_pieces())
+
+    def messages(self) -> list[dict[str, str]]:
+        """The chat messages so far, each {"role", "content"}. Text outside roles is in none of them."""
+        pieces = self._branch.all_pieces()
+        return to_messages(p if isinstance(p, RoleMark) else self._resolve(p) for p in pieces)
+
+    def get_meta(self, name: str) -> Meta:
+        """Finish reason, usage, token ids, logprobs, scores of a gen or select."""
+        readable = self._readable(name)
+        if not isinstance(readable, Variable):
+            raise ProgramError(f"{name!r} is no gen or select, it has no meta data", place=name)
+        self._branch.run.wait_for(readable)
+        if readable.failure is not None:
+            readable.failure.throw()
+        if readable.meta is None:
+            raise ProgramError(f"{name!r} has no meta data", place=name)
+        return readable.meta
+
+    def usage(self) -> Usage:
+        """Token counts of the whole run so far, over all its branches."""
+        return self._branch.run.usage
+
+    def error(self) -> BaseException | None:
+        """What made this run or branch fail, as far as it is known now; None while all is well. Nothing is waited for.
+
+        Known too, without reading them: results that are no value of their schema or choices (`OutputError`), unless the program itself
+        has met that error.
+        """
+        run, last = self._branch.run, self._branch.last
+        if last is not None and last.failure is not None:
+            last.failure.seen = True
+            return run.error or last.failure.error
+        return run.error or self._branch.refusal()
+
+    def sync(self) -> ReadableState:
+        """Wait for everything on this branch; raise what failed."""
+        self.text()
+        return self
+
+    # ------------------------------------------------------------------------------------ small parts
+
+    def _readable(self, name: str) -> Readable:
+        return find(self._branch, name)
+
+    def _text_of(self, pieces: Iterable[Piece]) -> str:
+        return "".join(self._resolve(p) for p in pieces if not isinstance(p, RoleMark))
+
+    def _resolve(self, piece: str | Variable) -> str:
+        if isinstance(piece, str):
+            return piece
+        self._branch.run.wait_for(piece)
+        if piece.failure is not None:
+            piece.failure.throw()
+        return piece.text
+
+
+def find(branch: Branch, name: str) -> Readable:
+    """What is called `name` on the branch; raises what ended the run, else UnknownVariable."""
+    readable = branch.variables.get(name)
+    if readable is not None:
+        return readable
+    if branch.run.error is not None:
+        raise branch.run.error
+    near = get_close_matches(name, branch.variables, n=1)
+    names = ", ".join(branch.variables)
+    known = f"Known: {names}" if names else "No variable is set yet"
+    raise UnknownVariable(
+        f"nothing sets the variable {name!r}",
+        place=name,
+        hint=f"Did you mean {near[0]!r}?" if near else known,
+    )

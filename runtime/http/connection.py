@@ -1,0 +1,101 @@
+"""One connection: uvicorn's HTTP/1.1 protocol, with limits on how long a client may take, and refusals in JSON.
+
+A client must send the head of its request within `read_timeout_s` of connecting, or of the first byte after an earlier answer. h11
+bounds the head's size. The transport is handed to the application in `scope["state"]`, which can cut off a client that takes nothing.
+RFC 9112 (HTTP/1.1). Owns no request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import MutableMapping
+from typing import Any, cast
+
+import h11
+from uvicorn.config import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from .json_answer import encode_json
+from .refusals import HttpRefusal, refusal_of
+
+
+class Connection(H11Protocol):
+    """A uvicorn protocol. Subclasses set `read_timeout_s`."""
+
+    read_timeout_s = 30.0
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client connected."""
+        super().connection_made(transport)
+        # what the application sees of the connection, in scope["state"]
+        self.app_state = {
+            **self.app_state,
+            "transport": transport,
+            "num_connections": self.connections.__len__,
+        }
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        self._head_arrived()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a request."""
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            self._await_head()  # a part of a head: the rest must follow
+        else:
+            self._head_arrived()
+
+    def _await_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.read_timeout_s, self._on_late_head)
+
+    def _head_arrived(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _on_late_head(self) -> None:
+        self._head_timer = None
+        if self.conn.their_state is h11.IDLE:
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, or a head that is too large, in the shape of all other refusals."""
+        if self.conn.our_state is not h11.IDLE:  # an answer has begun: nothing can be said any more
+            self.transport.close()
+            return
+        body = encode_json(refusal_of(HttpRefusal(msg.rstrip("."), code="invalid_http")).body)
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
+        events = (
+            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=body),
+            h11.EndOfMessage(),
+        )
+        for event in events:
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
+def cut_off(scope: MutableMapping[str, Any]) -> None:
+    """Close a request's connection without waiting for what its reader has not taken."""
+    transport = cast("asyncio.Transport | None", scope.get("state", {}).get("transport"))
+    if transport is not None:
+        transport.abort()

@@ -1,0 +1,111 @@
+"""The constraint a body asks for, in any of the spellings clients use, as one `grammar.spec` value and the name of its field.
+
+Owns: response_format (OpenAI), structured_outputs and guided_* (vLLM), regex and json_schema (SGLang), choices (ours); only one may be given.
+Compiles nothing: what a schema may hold is the grammar's business; its errors are told in terms of the body by `in_terms_of_field`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from ....errors import GrammarError, RadixError, UserError
+from ....grammar.spec import Choice, JsonSchema, Regex
+from .bodies import GenerationBody, ResponseFormat, StructuredOutputs
+
+_ANY_OBJECT = JsonSchema('{"type": "object"}')
+_FORMATS = "text, json_object or json_schema"
+_ANSWER_BESIDE_TOOLS = "/answer"  # its place in a structural tag
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A spec and the field of the body that holds it."""
+
+    spec: Regex | JsonSchema | Choice
+    field: str
+
+
+def in_terms_of_field(constraint: Constraint | None, error: RadixError) -> RadixError:
+    """A GrammarError with the field before its place: `response_format.json_schema.schema#/properties/a`.
+
+    Errors of a tool's arguments name their place in the body by themselves.
+    """
+    if not isinstance(error, GrammarError) or constraint is None or error.place.startswith("tools"):
+        return error
+    place = error.place.removeprefix(_ANSWER_BESIDE_TOOLS)
+    message = error.message
+    if place[:1] not in ("", "#", "/"):  # a pattern's column is no path
+        message, place = f"{message} ({place})", ""
+    place = f"{constraint.field}{place}".removesuffix("#")
+    return GrammarError(message, place=place, hint=error.hint, keyword=error.keyword)
+
+
+def constraint_of(body: GenerationBody) -> Constraint | None:
+    """The body's one constraint, or None. Raises GrammarError or UserError naming the field."""
+    found = [
+        *_format_constraint(body.response_format),
+        *_structured(body.structured_outputs),
+        *_json("json_schema", body.json_schema),
+        *_json("guided_json", body.guided_json),
+        *_regex("regex", body.regex),
+        *_regex("guided_regex", body.guided_regex),
+        *_choice("choices", body.choices),
+        *_choice("guided_choice", body.guided_choice),
+    ]
+    if len(found) > 1:
+        names = " and ".join(constraint.field for constraint in found)
+        raise UserError(f"a request takes one constraint, not {names}", place=found[1].field)
+    return found[0] if found else None
+
+
+def _format_constraint(wanted: ResponseFormat | None) -> list[Constraint]:
+    if wanted is None or wanted.type == "text":
+        return []
+    if wanted.type == "json_object":
+        return [Constraint(_ANY_OBJECT, "response_format")]
+    if wanted.type != "json_schema":
+        raise UserError(
+            f"the response format {wanted.type!r} is unknown",
+            place="response_format.type",
+            hint=f"Use {_FORMATS}",
+        )
+    field = "response_format.json_schema"
+    if wanted.json_schema is None:
+        raise GrammarError("a response format json_schema needs its schema", place=field)
+    field += ".schema"
+    found = _json(field, wanted.json_schema.schema)
+    if not found:
+        raise GrammarError("a response format json_schema needs its schema", place=field)
+    return found
+
+
+def _structured(wanted: StructuredOutputs | None) -> list[Constraint]:
+    if wanted is None:
+        return []
+    name = "structured_outputs"
+    found = [
+        *_json(f"{name}.json", wanted.json),
+        *_regex(f"{name}.regex", wanted.regex),
+        *_choice(f"{name}.choice", wanted.choice),
+    ]
+    if wanted.json_object:
+        found.append(Constraint(_ANY_OBJECT, f"{name}.json_object"))
+    return found
+
+
+def _json(field: str, schema: Any) -> list[Constraint]:
+    if schema is None:
+        return []
+    # some clients send a schema as text
+    text = schema if isinstance(schema, str) else json.dumps(schema, ensure_ascii=False)
+    return [Constraint(JsonSchema(text), field)]
+
+
+def _regex(field: str, pattern: str | None) -> list[Constraint]:
+    return [] if pattern is None else [Constraint(Regex(pattern), field)]
+
+
+def _choice(field: str, options: list[str] | None) -> list[Constraint]:
+    return [] if options is None else [Constraint(Choice(tuple(options)), field)]

@@ -1,0 +1,105 @@
+"""POST /v1/chat/completions: OpenAI's chat, whole or streamed. The parts are in `http/openai`; here they meet the live request.
+
+A tool whose schema the grammar refuses does not fail a request that did not ask for strictness: it is asked again with that argument
+unconstrained, and the answer says so under `radixlm.warnings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ....errors import RadixError
+from ..context import ServerContext, server_of
+from ..json_answer import JsonAnswer
+from ..openai.answers import ChatAnswer, Head, Notes
+from ..openai.bodies import ChatBody
+from ..openai.chat import ChatPlan, ChatStream, chat_answer, plan_chat
+from ..openai.constraints import in_terms_of_field
+from ..openai.frames import frames_of
+from ..openai.logprobs import NoTokens, TokenTable
+from ..openai.sampling import in_terms_of
+from ..openai.unsupported import ineffective_fields
+from ..request_body import ignored_headers, read_body
+from ..sse import DONE, event_stream, unless_gone
+
+
+async def chat_completions(request: Request) -> Response:
+    """Answer one chat."""
+    server = server_of(request)
+    body, unknown = await read_body(request, ChatBody)
+    server.check_model(body.model)
+    namespace = server.namespace(request, body.cache_salt)
+    plan = plan_chat(body, server.client.facts, server.client.new_id, namespace)
+    ignored = (*unknown, *ineffective_fields(body))
+    exchange = _Exchange(server, body, plan, Notes(ignored))
+    headers = ignored_headers(ignored)
+    if body.stream:
+        return event_stream(request, exchange.frames(), headers)
+    return JsonAnswer(await unless_gone(request, exchange.whole()), headers=headers)
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """One request on its way; plan and notes change when a tool is relaxed."""
+
+    server: ServerContext
+    body: ChatBody
+    plan: ChatPlan
+    notes: Notes
+
+    async def whole(self) -> ChatAnswer:
+        """The answer that is not streamed."""
+        table = await self._table()
+        while True:
+            try:
+                with self.server.start(self.plan.generate) as live:
+                    finished = await live.finished()
+            except RadixError as error:
+                self._relax(error)
+            else:
+                return chat_answer(self.plan, self._head(), finished, table, self.notes)
+
+    async def frames(self) -> AsyncGenerator[bytes, None]:
+        """The stream. Nothing is given out before the first text is there, so that an error still gets its status."""
+        table = await self._table()
+        options = self.body.stream_options
+        while True:
+            stream = ChatStream(self.plan, self._head(), table, self.notes)
+            try:
+                with self.server.start(self.plan.generate) as live:
+                    async for delta in live:
+                        if chunks := stream.push(delta):
+                            yield frames_of(chunks, options)
+                    finished = await live.finished()
+            except RadixError as error:
+                if stream.has_begun:
+                    raise
+                self._relax(error)
+            else:
+                yield frames_of(stream.end(finished), options) + DONE
+                return
+
+    def _relax(self, error: RadixError) -> None:
+        """Go on with a tool less constrained, or raise the error in terms of the body."""
+        relaxed = self.plan.relaxed(error, self.server.client.new_id("chat"))
+        if relaxed is None:
+            error = in_terms_of_field(self.plan.answer, error)
+            raise in_terms_of(self.body, error) from None
+        self.plan, warning = relaxed
+        self.notes = Notes(self.notes.ignored_fields, (*self.notes.warnings, warning))
+
+    def _head(self) -> Head:
+        return Head.new("chatcmpl", self.server.model)
+
+    async def _table(self) -> TokenTable:
+        if self.plan.num_top_logprobs is None:
+            return NoTokens()
+        return await self.server.vocabulary.load()
+
+
+ROUTES = (Route("/v1/chat/completions", chat_completions, methods=["POST"]),)

@@ -1,0 +1,99 @@
+"""The spellings of a constraint, and that only one may be given."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from radixlm.errors import EngineDied, GrammarError, UserError
+from radixlm.grammar.spec import Choice, JsonSchema, Regex
+from radixlm.runtime.http.openai.bodies import ChatBody
+from radixlm.runtime.http.openai.constraints import Constraint, constraint_of, in_terms_of_field
+
+SCHEMA: Any = {"type": "object", "properties": {"b": {"type": "integer"}, "a": {"const": "é"}}}
+
+
+def found(**fields: Any) -> tuple[Any, str] | None:
+    constraint = constraint_of(msgspec.convert(fields, ChatBody))
+    return None if constraint is None else (constraint.spec, constraint.field)
+
+
+def test_no_constraint_is_the_default() -> None:
+    assert found() is None
+    assert found(response_format={"type": "text"}) is None
+    assert found(structured_outputs={}) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}}, "response_format.json_schema.schema"),
+        ({"structured_outputs": {"json": SCHEMA}}, "structured_outputs.json"),
+        ({"structured_outputs": {"json": json.dumps(SCHEMA)}}, "structured_outputs.json"),
+        ({"guided_json": SCHEMA}, "guided_json"),
+        ({"json_schema": json.dumps(SCHEMA)}, "json_schema"),
+    ],
+)  # fmt: skip
+def test_a_schema_is_found_in_each_of_its_places_with_its_key_order(
+    fields: dict[str, Any], field: str
+) -> None:
+    constraint = found(**fields)
+    assert constraint is not None
+    assert constraint[1] == field
+    assert isinstance(constraint[0], JsonSchema)
+    assert json.loads(constraint[0].text) == SCHEMA
+    assert [*json.loads(constraint[0].text)["properties"]] == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "spec"),
+    [
+        ({"response_format": {"type": "json_object"}}, JsonSchema('{"type": "object"}')),
+        ({"structured_outputs": {"json_object": True}}, JsonSchema('{"type": "object"}')),
+        ({"regex": "a+"}, Regex("a+")),
+        ({"guided_regex": "a+"}, Regex("a+")),
+        ({"structured_outputs": {"regex": "a+"}}, Regex("a+")),
+        ({"choices": ["a", "b"]}, Choice(("a", "b"))),
+        ({"guided_choice": ["a", "b"]}, Choice(("a", "b"))),
+        ({"structured_outputs": {"choice": ["a", "b"]}}, Choice(("a", "b"))),
+        ({"json_schema": True}, JsonSchema("true")),
+    ],
+)
+def test_the_other_spellings(fields: dict[str, Any], spec: Any) -> None:
+    constraint = found(**fields)
+    assert constraint is not None
+    assert constraint[0] == spec
+
+
+def test_two_constraints_are_refused_by_both_names() -> None:
+    with pytest.raises(UserError, match=r"response_format and regex") as caught:
+        found(response_format={"type": "json_object"}, regex="a")
+    assert caught.value.place == "regex"
+
+
+@pytest.mark.parametrize(
+    ("place", "told", "message"),
+    [
+        ("#/properties/a", "regex#/properties/a", "wrong"),
+        ("/answer#/properties/a", "regex#/properties/a", "wrong"),
+        ("#", "regex", "wrong"),
+        ("", "regex", "wrong"),
+        ("column 3", "regex", "wrong (column 3)"),
+        ("tools[0].function.parameters#/x", "tools[0].function.parameters#/x", "wrong"),
+    ],
+)
+def test_a_refusal_of_the_grammar_is_told_with_the_bodys_field(
+    place: str, told: str, message: str
+) -> None:
+    constraint = Constraint(Regex("a"), "regex")
+    error = in_terms_of_field(constraint, GrammarError("wrong", place=place, hint="H"))
+    assert (error.message, error.place, error.hint) == (message, told, "H")
+
+
+def test_other_errors_have_no_place_in_the_constraint() -> None:
+    error = EngineDied("x")
+    assert in_terms_of_field(Constraint(Regex("a"), "regex"), error) is error
+    assert in_terms_of_field(None, error) is error

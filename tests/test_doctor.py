@@ -1,0 +1,69 @@
+"""What the doctor finds: facts of this machine and of the model's file, and a problem for what is missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from radixlm import doctor, reports
+from radixlm.doctor import Finding
+from radixlm.runtime.config import EngineConfig
+from radixlm.runtime.model_files import ModelFiles
+
+
+def by_name(findings: list[Finding]) -> dict[str, Finding]:
+    return {f"{finding.section}.{finding.name}": finding for finding in findings}
+
+
+def test_the_machine_is_described_and_its_memory_is_read() -> None:
+    facts = doctor.machine_facts()
+    assert facts["processor"]
+    assert facts["usable_cores"] >= 1
+    assert float(facts["memory"].removesuffix(" GiB")) > 0.5
+    assert doctor.read_rate(2) > 0.01
+
+
+def test_what_is_missing_is_a_problem(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    config = EngineConfig.create(
+        model="nowhere", kernels="nowhere", socket_dir=str(blocked), threads=1
+    )
+    problems = {
+        name for name, finding in by_name(doctor.examine(config)).items() if finding.problem
+    }
+    assert problems == {"model.nowhere", "kernels.would serve", "folders.sockets"}
+
+
+@pytest.mark.model
+def test_the_model_is_described_by_its_file(smollm2_files: ModelFiles) -> None:
+    found = by_name(doctor.examine(EngineConfig.create(model="smollm2-135m", threads=1)))
+    assert found["model.layers"].value == 30
+    assert found["model.parameters"].value == 134_515_008
+    assert found["model.context"].value == 8192
+    assert found["kernels.reference"].value == "can serve"
+    assert not [finding for finding in found.values() if finding.problem]
+
+
+def test_a_folder_of_weights_is_described_too(tmp_path: Path) -> None:
+    config = {"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 2, "torch_dtype": "float32"}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "model.safetensors").write_bytes(b"x" * 400)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    found = by_name(doctor.examine(EngineConfig.create(model=str(tmp_path), threads=1)))
+    assert found["model.layers"].value == 2
+    assert found["model.parameters"].value == 100
+
+
+def test_findings_are_shown_by_section_with_problems_last(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    findings = [Finding("a", "x", 1), Finding("a", "y", 2, "it broke"), Finding("b", "z", 3)]
+    assert not reports.print_examination(findings, as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert [lines[0], lines[3]] == ["a", "b"]
+    assert lines[-1] == "problem: a, y: it broke"
+    assert reports.print_examination(findings[:1], as_json=True)
+    assert json.loads(capsys.readouterr().out)[0]["name"] == "x"
