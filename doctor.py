@@ -103,7 +103,7 @@ def _machine(config: EngineConfig) -> list[Finding]:
 
 
 def _kernels(config: EngineConfig) -> list[Finding]:
-    from radixlm.kernels.registry import backend_names, choose_backend, load_backend
+    from radixlm.kernels.registry import backend_names, load_backend, usable_backends
 
     rows: list[Finding] = []
     for name in backend_names():
@@ -113,7 +113,7 @@ def _kernels(config: EngineConfig) -> list[Finding]:
             reason = f"it does not load: {error}"
         rows.append(Finding("kernels", name, reason or "can serve"))
     try:
-        chosen = type(choose_backend(config.kernels)).__module__.split(".")[-2]
+        chosen = usable_backends(config.kernels)[0].name
         rows.append(Finding("kernels", "would serve", chosen))
     except RadixError as error:
         rows.append(Finding("kernels", "would serve", "none", str(error)))

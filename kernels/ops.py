@@ -34,6 +34,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 I32 = npt.NDArray[np.int32]
@@ -264,6 +265,10 @@ class Backend(Protocol):
 
     def unavailable_reason(self, device: str) -> str | None:
         """None when it can serve on `device` ("cpu" or "cuda"), else why not, as a sentence for the user."""
+        ...
+
+    def refusal(self, shape: DecoderShape, dtype: torch.dtype) -> str | None:
+        """None when it can run a model of that shape with keys and values of `dtype`, else why not."""
         ...
 
     def prepare(self, weights: DecoderWeights, kv: KvPool) -> PreparedModel:

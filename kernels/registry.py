@@ -37,8 +37,8 @@ def load_backend(name: str) -> Backend:
     return backend
 
 
-def choose_backend(name: str = AUTO, device: str = "cpu") -> Backend:
-    """`name`, or for "auto" the available backend of the highest priority. ConfigError says why a named one cannot serve."""
+def usable_backends(name: str = AUTO, device: str = "cpu") -> list[Backend]:
+    """`name` alone, or for "auto" all that can serve on `device`, best first. ConfigError says why a named one cannot serve."""
     if name != AUTO:
         backend = load_backend(name)
         reason = backend.unavailable_reason(device)
@@ -46,7 +46,7 @@ def choose_backend(name: str = AUTO, device: str = "cpu") -> Backend:
             raise ConfigError(
                 f"the kernel backend {name!r} cannot serve on {device}: {reason}", place="kernels"
             )
-        return backend
+        return [backend]
     candidates = [load_backend(found) for found in backend_names()]
     usable = [backend for backend in candidates if backend.unavailable_reason(device) is None]
-    return max(usable, key=lambda backend: backend.priority)
+    return sorted(usable, key=lambda backend: -backend.priority)

@@ -46,6 +46,10 @@ class EngineConfig:
         0, "threads of the native pool under the engine; 0: one per usable core", 0, 1024
     )
     kernels: str = _option("auto", "kernel backend: auto, reference, cpu or triton")
+    quantization: str = _option(
+        "file",
+        "file: compute with the weights as the file quantizes them where the kernels can; none: with floats",
+    )
     dtype: str = _option(
         "float32", "type of activations and keys/values: float32, bfloat16 or float16"
     )
@@ -129,6 +133,7 @@ class EngineConfig:
                     place=name,
                 )
         _one_of("dtype", self.dtype, ("float32", "bfloat16", "float16"))
+        _one_of("quantization", self.quantization, ("file", "none"))
         _one_of("on_engine_death", self.on_engine_death, typing.get_args(OnDeath))
         if self.max_running > self.max_step_tokens:
             raise ConfigError(

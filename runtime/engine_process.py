@@ -152,6 +152,7 @@ def build_engine(
         kv_bytes=config.kv_bytes,
         page_size=config.page_size,
         kernels=config.kernels,
+        quantization=config.quantization,
         dtype=config.dtype,
         threads=config.threads,
     )

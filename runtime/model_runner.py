@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..errors import ConfigError
 from ..kernels.ops import PrefixGroup, PreparedModel, StepBatch
-from ..kernels.registry import AUTO, choose_backend
+from ..kernels.registry import AUTO, usable_backends
 from .kv_buffers import allocate_pool, num_pool_bytes
 from .model_files import ModelFiles
 from .models.registry import open_weights
@@ -56,7 +56,8 @@ class PendingStep:
 class ModelRunner:
     """A model with `num_pages` pages of K/V, ready for `launch` and `finish`.
 
-    `num_pages` 0: as many as `kv_bytes` holds. `threads` 0: torch's own choice; otherwise set for the whole process. `sample` replaces
+    `num_pages` 0: as many as `kv_bytes` holds. `quantization`: "file" lets a backend that can compute with a file's quantized weights do so,
+    "none" makes floats of them. `threads` 0: torch's own choice; otherwise set for the whole process. `sample` replaces
     the sampler (tests). Raises ModelError for files that cannot be run and ConfigError for an option that cannot be met.
     """
 
@@ -68,6 +69,7 @@ class ModelRunner:
         kv_bytes: int = 0,
         page_size: int = 16,
         kernels: str = AUTO,
+        quantization: str = "file",
         dtype: str = "float32",
         threads: int = 0,
         device: str = "cpu",
@@ -77,14 +79,25 @@ class ModelRunner:
             raise ConfigError(f"dtype={dtype!r} is not one of {', '.join(DTYPES)}", place="dtype")
         if threads:
             torch.set_num_threads(threads)
-        backend = choose_backend(kernels, device)
-        with open_weights(files, DTYPES[dtype], backend.takes_quantized) as weights:
-            shape = weights.shape
-            page_bytes = num_pool_bytes(shape, 1, page_size, DTYPES[dtype])
-            num_pages = num_pages or kv_bytes // max(page_bytes, 1)
-            pool = allocate_pool(shape, num_pages, page_size, DTYPES[dtype], device)
-            self._model: PreparedModel = backend.prepare(weights, pool)
         self._sample = sample
+        for backend in usable_backends(kernels, device):
+            keeps = backend.takes_quantized and quantization == "file"
+            with open_weights(files, DTYPES[dtype], keeps) as weights:
+                shape = weights.shape
+                refusal = backend.refusal(shape, DTYPES[dtype])
+                if refusal is not None and kernels != AUTO:
+                    raise ConfigError(
+                        f"the kernel backend {kernels!r} cannot run this model: {refusal}",
+                        place="kernels",
+                        hint="Leave the choice to kernels='auto'",
+                    )
+                if refusal is not None:
+                    continue
+                page_bytes = num_pool_bytes(shape, 1, page_size, DTYPES[dtype])
+                num_pages = num_pages or kv_bytes // max(page_bytes, 1)
+                pool = allocate_pool(shape, num_pages, page_size, DTYPES[dtype], device)
+                self._model: PreparedModel = backend.prepare(weights, pool)
+                break
         self.facts = ModelFacts(
             vocab_size=shape.vocab_size,
             context_length=shape.context_length,

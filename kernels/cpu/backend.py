@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ...errors import ConfigError
-from ..ops import DecoderWeights, KvPool, PreparedModel
+from ..ops import DecoderShape, DecoderWeights, KvPool, PreparedModel
 
 _MAX_HEAD_DIM = 256
 
@@ -36,22 +35,18 @@ class CpuBackend:
             return f"the native library is not there ({error}); install radixlm where a C++ compiler is"
         return None
 
+    def refusal(self, shape: DecoderShape, dtype: torch.dtype) -> str | None:
+        """See Backend."""
+        if dtype not in (torch.float32, torch.bfloat16):
+            return f"it keeps keys and values as float32 or bfloat16, not {dtype}"
+        if shape.head_dim % 8 or shape.head_dim > _MAX_HEAD_DIM:
+            return f"it takes heads of a multiple of 8 up to {_MAX_HEAD_DIM}, not {shape.head_dim}"
+        return None
+
     def prepare(self, weights: DecoderWeights, kv: KvPool) -> PreparedModel:
         """See Backend. Threads: as many as torch uses, set by `EngineConfig.threads`."""
         from .model import NativeModel
 
-        if kv.storage.dtype not in (torch.float32, torch.bfloat16):
-            raise ConfigError(
-                f"the native kernels keep keys and values as float32 or bfloat16, not {kv.storage.dtype}",
-                place="dtype",
-            )
-        shape = weights.shape
-        if shape.head_dim % 8 or shape.head_dim > _MAX_HEAD_DIM:
-            raise ConfigError(
-                f"the native kernels take heads of a multiple of 8 up to {_MAX_HEAD_DIM}, not {shape.head_dim}",
-                place="kernels",
-                hint="Use kernels='reference'",
-            )
         return NativeModel(weights, kv, torch.get_num_threads())
 
 

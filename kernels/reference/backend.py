@@ -140,6 +140,10 @@ class ReferenceBackend:
             return "torch sees no CUDA device"
         return None
 
+    def refusal(self, shape: DecoderShape, dtype: torch.dtype) -> str | None:
+        """See Backend: it runs every model."""
+        return None
+
     def prepare(self, weights: DecoderWeights, kv: KvPool) -> PreparedModel:
         """See Backend."""
         return ComposedModel(ReferenceOps(str(kv.storage.device)), weights, kv)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from ..composed import ComposedModel
-from ..ops import DecoderWeights, KvPool, PreparedModel
+from ..ops import DecoderShape, DecoderWeights, KvPool, PreparedModel
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,10 @@ class TritonBackend:
         if importlib.util.find_spec("triton") is None:
             return "the package triton is not installed"
         return None if torch.cuda.is_available() else "torch sees no CUDA device"
+
+    def refusal(self, shape: DecoderShape, dtype: torch.dtype) -> str | None:
+        """See Backend: it runs every model."""
+        return None
 
     def prepare(self, weights: DecoderWeights, kv: KvPool) -> PreparedModel:
         """See Backend."""

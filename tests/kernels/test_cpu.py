@@ -9,7 +9,6 @@ import pytest
 import torch
 from native_models import ModelKind, Row, make_pool, make_weights, next_step
 
-from radixlm.errors import ConfigError
 from radixlm.kernels.composed import ComposedModel
 from radixlm.kernels.cpu.backend import BACKEND
 from radixlm.kernels.cpu.library import instruction_sets, load
@@ -134,10 +133,9 @@ def test_a_pool_of_bfloat16_costs_no_more_than_its_rounding() -> None:
 
 
 def test_what_the_kernels_do_not_take_is_refused_by_name() -> None:
-    weights = make_weights(ModelKind("f32"))
-    with pytest.raises(ConfigError, match="float16"):
-        BACKEND.prepare(weights, KvPool(make_pool(weights).storage.half(), 16))
-    narrow = make_weights(ModelKind("f32", head_dim=12, rotary=12))
-    with pytest.raises(ConfigError, match="heads of a multiple of 8"):
-        BACKEND.prepare(narrow, make_pool(narrow))
+    shape = make_weights(ModelKind("f32")).shape
+    assert BACKEND.refusal(shape, torch.float32) is None
+    assert "float16" in str(BACKEND.refusal(shape, torch.float16))
+    narrow = replace(shape, head_dim=12)
+    assert "heads of a multiple of 8" in str(BACKEND.refusal(narrow, torch.float32))
     assert "CPU" in str(BACKEND.unavailable_reason("cuda"))

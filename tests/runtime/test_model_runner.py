@@ -20,7 +20,8 @@ VARIANTS = {
     "one key head, untied": {"num_key_value_heads": 1, "tie_word_embeddings": False},
     "no grouping": {"num_key_value_heads": 4},
     "biases": {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": False},
-    "explicit head size": {"head_dim": 16},
+    "a head size that only the reference takes": {"head_dim": 12},
+    "a larger head": {"head_dim": 24},
     "linear rope": {
         "rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0}
     },
@@ -83,15 +84,19 @@ class Trial:
         return self.probe.logits
 
 
-def test_logits_of_a_whole_prompt_equal_transformers(variant: TinyLlama) -> None:
-    trial = Trial(variant)
+@pytest.mark.parametrize("kernels", ["auto", "reference"])
+def test_logits_of_a_whole_prompt_equal_transformers(variant: TinyLlama, kernels: str) -> None:
+    trial = Trial(variant, kernels=kernels)
     prompt = trial.prompt(75)
     found = trial.step([(trial.sequence(prompt), 75)], logits="all")
     np.testing.assert_allclose(found, variant.logits(prompt), atol=TOLERANCE)
 
 
-def test_logits_of_chunks_and_of_single_tokens_equal_transformers(variant: TinyLlama) -> None:
-    trial = Trial(variant)
+@pytest.mark.parametrize("kernels", ["auto", "reference"])
+def test_logits_of_chunks_and_of_single_tokens_equal_transformers(
+    variant: TinyLlama, kernels: str
+) -> None:
+    trial = Trial(variant, kernels=kernels)
     prompt = trial.prompt(90)
     sequence = trial.sequence(prompt)
     found = [trial.step([(sequence, count)], logits="all") for count in (3, 33, 1, 40, 5, *[1] * 8)]
@@ -220,9 +225,11 @@ def test_half_precision_stays_close_to_float32(plain: TinyLlama, dtype: str) -> 
 
 
 def test_the_pool_holds_as_many_pages_as_the_memory_given(plain: TinyLlama) -> None:
-    facts = ModelRunner(plain.files, kv_bytes=1_000_000, sample=LogitsProbe()).facts
+    facts = ModelRunner(
+        plain.files, kv_bytes=1_000_000, kernels="reference", sample=LogitsProbe()
+    ).facts
     assert (
-        facts.page_bytes == 2 * 2 * 16 * 2 * 12 * 4
+        facts.page_bytes == 2 * 2 * 16 * 2 * 16 * 4
     )  # K and V, layers, tokens, heads, head size, bytes
     assert facts.num_pages == 1_000_000 // facts.page_bytes
     assert (facts.vocab_size, facts.context_length, facts.kernels) == (97, 512, "reference")
@@ -236,6 +243,7 @@ def test_the_pool_holds_as_many_pages_as_the_memory_given(plain: TinyLlama) -> N
         ({"num_pages": 1, "page_size": 0}, "page_size"),
         ({"num_pages": 1, "dtype": "int8"}, "dtype"),
         ({"num_pages": 1, "kernels": "fastest"}, "kernels"),
+        ({"num_pages": 1, "kernels": "cpu", "dtype": "float16"}, "kernels"),
     ],
 )
 def test_an_option_that_cannot_be_met_is_a_config_error_naming_it(

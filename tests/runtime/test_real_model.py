@@ -8,6 +8,7 @@ import torch
 from paged_steps import LogitsProbe, PagedSequence, plan_step
 from transformers_oracle import load_oracle
 
+from radixlm.kernels.registry import load_backend
 from radixlm.runtime.model_files import ModelFiles
 from radixlm.runtime.model_runner import ModelRunner
 from radixlm.runtime.plan import SharedGroup
@@ -21,11 +22,21 @@ NUM_PAGES = 64
 NUM_COMPARED = 48  # tokens whose logits are compared, three ways
 
 
-@pytest.fixture(scope="module")
-def runner(smollm2_files: ModelFiles) -> ModelRunner:
+@pytest.fixture(scope="module", params=["reference", "cpu"])
+def runner(smollm2_files: ModelFiles, request: pytest.FixtureRequest) -> ModelRunner:
+    """The model with float weights, on each backend that serves a CPU."""
+    reason = load_backend(request.param).unavailable_reason("cpu")
+    if reason is not None:
+        pytest.skip(reason)
     # one thread: beside other work, two threads wait for each other at every barrier
     return ModelRunner(
-        smollm2_files, num_pages=NUM_PAGES, page_size=PAGE_SIZE, threads=1, sample=LogitsProbe()
+        smollm2_files,
+        num_pages=NUM_PAGES,
+        page_size=PAGE_SIZE,
+        threads=1,
+        kernels=request.param,
+        quantization="none",
+        sample=LogitsProbe(),
     )
 
 

@@ -39,6 +39,7 @@ def tiny_llama(folder: Path, seed: int = 0, **overrides: Any) -> TinyLlama:
         "num_hidden_layers": 2,
         "num_attention_heads": 4,
         "num_key_value_heads": 2,
+        "head_dim": 16,  # which every kernel backend takes
         "max_position_embeddings": 512,
         "initializer_range": 0.15,  # large enough that a wrong position or head shows in the logits
         "tie_word_embeddings": True,
