@@ -26,7 +26,7 @@ class PackedLinear:
 
 @dataclass(frozen=True, slots=True)
 class RoundedLinear:
-    """A quantized weight as floats [out, in]; its inputs are rounded to int8 in groups of 32 before they are multiplied."""
+    """A quantized weight as floats [out, in]; its inputs are rounded to int8 in groups of 16 before they are multiplied."""
 
     weight: Tensor
     bias: Tensor | None
@@ -39,7 +39,7 @@ def prepare(linear: Linear, packs: bool) -> object:
     return pack(linear) if packs and linear.weight.dtype == torch.float32 else linear
 
 
-def rounded(x: Tensor, group: int = 32) -> Tensor:
+def rounded(x: Tensor, group: int = 16) -> Tensor:
     """Each group of `group` values of a row as int8 times its own scale, amax / 127: what an integer product sees of its activations."""
     groups = x.float().unflatten(-1, (-1, group))
     most = groups.abs().amax(-1, keepdim=True)

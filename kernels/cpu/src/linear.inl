@@ -1,14 +1,16 @@
 // Linear layers: rows of activations times packed weights, and the quantization of activations.
 //
 // Every output is one chain of operations that does not depend on how many rows are computed together or by which thread: for quantized
-// weights an exact integer dot product per group of 32 inputs, then one float addition per group in order; for float weights one FMA per
-// input in order. Activations of quantized layers are int8 with one scale per group (amax / 127), as in GGML's Q8 formats.
+// weights exact integer dot products of 16 inputs, then float additions per group of 32 in order; for float weights one FMA per input in
+// order. Activations of quantized layers are int8 with one scale per 16 inputs (amax / 127): twice as fine as the weights' groups of 32,
+// which costs a twentieth of the time and takes the loss in perplexity of the default model from 0.5 % to 0.02 %.
 namespace RADIX_ISA {
 
-constexpr int kGroup = 32;
+constexpr int kGroup = 32;  // inputs that share a weight's scale
+constexpr int kHalf = 16;   // inputs that share an activation's scale
 constexpr int kBlock = 16;  // output rows of a block
 
-// Activations as the linears read them: floats, or int8 groups with scale, exact integer sum and scale * sum.
+// Activations as the linears read them: floats, or int8 with scale and exact integer sum per half group, and scale * sum per group.
 struct Activations {
   int width = 0;  // inputs
   std::vector<float> floats;
@@ -21,10 +23,11 @@ struct Activations {
     const size_t size = size_t(rows) * num_in;
     if (floats.size() < size) floats.resize(size);
     if (codes.size() < size) codes.resize(size);
-    if (scales.size() < size / kGroup + rows) {
-      scales.resize(size / kGroup + rows);
-      sums.resize(size / kGroup + rows);
-      totals.resize(size / kGroup + rows);
+    const size_t groups = size / kGroup + rows;
+    if (sums.size() < groups) {
+      sums.resize(groups);
+      scales.resize(2 * groups);
+      totals.resize(2 * groups);
     }
   }
 };
@@ -32,16 +35,12 @@ struct Activations {
 inline bool is_quantized(const Linear& w) { return w.kind == kQ4 || w.kind == kQ8; }
 
 inline void quantize_row(const float* x, int n, int8_t* codes, float* scales, float* sums, int32_t* totals) {
-  for (int g = 0; g < n / kGroup; ++g, x += kGroup, codes += kGroup) {
-    F8 v[4], most = zero8();
-    for (int i = 0; i < 4; ++i) {
-      v[i] = load8(x + 8 * i);
-      most = max8(most, abs8(v[i]));
-    }
-    const float amax = max_of(most), scale = amax / 127.0f;
+  for (int half = 0; half < n / kHalf; ++half, x += kHalf, codes += kHalf) {
+    const F8 v[2] = {load8(x), load8(x + 8)};
+    const float amax = max_of(max8(abs8(v[0]), abs8(v[1])));
     const F8 inverse = all8(amax > 0.0f ? 127.0f / amax : 0.0f);
     int32_t total = 0;
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 2; ++i) {
       float rounded[8];
       store8(rounded, round8(mul(v[i], inverse)));
       for (int k = 0; k < 8; ++k) {
@@ -49,9 +48,11 @@ inline void quantize_row(const float* x, int n, int8_t* codes, float* scales, fl
         total += int32_t(rounded[k]);
       }
     }
-    scales[g] = scale;
-    totals[g] = total;
-    sums[g] = scale * float(total);
+    scales[half] = amax / 127.0f;
+    totals[half] = total;
+    const float sum = scales[half] * float(total);
+    if (half % 2 == 0) sums[half / 2] = sum;
+    else sums[half / 2] += sum;
   }
 }
 
@@ -60,7 +61,7 @@ inline void take_row(Activations& a, int row, const float* x, const Linear& w) {
   const int n = w.num_in;
   if (is_quantized(w)) {
     const size_t group = size_t(row) * (n / kGroup);
-    quantize_row(x, n, &a.codes[size_t(row) * n], &a.scales[group], &a.sums[group], &a.totals[group]);
+    quantize_row(x, n, &a.codes[size_t(row) * n], &a.scales[2 * group], &a.sums[group], &a.totals[2 * group]);
   } else {
     std::memcpy(&a.floats[size_t(row) * n], x, size_t(n) * 4);
   }
@@ -75,25 +76,33 @@ inline __m256i four(const int8_t* p) {
   return _mm256_set1_epi32(word);
 }
 
-// int16 sums of code * activation over one plane of a group for 8 rows: at most 8 * 15 * 2 * 127 = 30,480 in a lane.
+// Sums of code * activation over one plane of a group for 8 rows, its halves apart: at most 4 * 15 * 2 * 127 = 15,240 in a lane of int16.
 template <int M>
-inline void plane(const uint8_t* codes, const int8_t* const* a, __m256i* sums) {
-  const __m256i nibble = _mm256_set1_epi8(15);
-  for (int i = 0; i < M; ++i) sums[i] = _mm256_setzero_si256();
+inline void plane(const uint8_t* codes, const int8_t* const* a, __m256i* lower, __m256i* upper) {
+  const __m256i nibble = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+  for (int i = 0; i < M; ++i) lower[i] = upper[i] = _mm256_setzero_si256();
   for (int j = 0; j < 4; ++j) {
     const __m256i packed = _mm256_load_si256((const __m256i*)(codes + 64 * j));
     const __m256i low = _mm256_and_si256(packed, nibble), high = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
     for (int i = 0; i < M; ++i) {
-      sums[i] = _mm256_add_epi16(sums[i], _mm256_maddubs_epi16(low, four(a[i] + 4 * j)));
-      sums[i] = _mm256_add_epi16(sums[i], _mm256_maddubs_epi16(high, four(a[i] + 16 + 4 * j)));
+      lower[i] = _mm256_add_epi16(lower[i], _mm256_maddubs_epi16(low, four(a[i] + 4 * j)));
+      upper[i] = _mm256_add_epi16(upper[i], _mm256_maddubs_epi16(high, four(a[i] + kHalf + 4 * j)));
     }
   }
+  for (int i = 0; i < M; ++i) {
+    lower[i] = _mm256_madd_epi16(lower[i], ones);
+    upper[i] = _mm256_madd_epi16(upper[i], ones);
+  }
+}
+
+// low nibbles + 16 * high nibbles - 128 * total: the product with signed codes.
+inline __m256i signed_sum(__m256i low, __m256i high, int32_t total) {
+  return _mm256_sub_epi32(_mm256_add_epi32(low, _mm256_slli_epi32(high, 4)), _mm256_set1_epi32(128 * total));
 }
 
 template <int M, bool kIsQ8>
 inline void quantized_block(const Linear& w, int block, const Activations& a, int row, float* out, int stride) {
   const int groups = w.num_in / kGroup;
-  const __m256i ones = _mm256_set1_epi16(1);
   constexpr int kBytes = kIsQ8 ? 512 : 256;
   for (int half = 0; half < 2; ++half) {
     const uint8_t* codes = (const uint8_t*)w.codes + size_t(block) * groups * kBytes + 32 * half;
@@ -106,23 +115,23 @@ inline void quantized_block(const Linear& w, int block, const Activations& a, in
       total[i] = _mm256_setzero_ps();
     }
     for (int g = 0; g < groups; ++g, codes += kBytes) {
-      __m256i dots[M];
-      plane<M>(codes, rows, dots);
-      for (int i = 0; i < M; ++i) dots[i] = _mm256_madd_epi16(dots[i], ones);
+      __m256i lower[M], upper[M];
+      plane<M>(codes, rows, lower, upper);
       if (kIsQ8) {
-        __m256i upper[M];
-        plane<M>(codes + 256, rows, upper);
+        __m256i high_lower[M], high_upper[M];
+        plane<M>(codes + 256, rows, high_lower, high_upper);
         for (int i = 0; i < M; ++i) {
-          const int32_t offset = 128 * a.totals[size_t(row + i) * groups + g];
-          const __m256i sixteen = _mm256_slli_epi32(_mm256_madd_epi16(upper[i], ones), 4);
-          dots[i] = _mm256_sub_epi32(_mm256_add_epi32(dots[i], sixteen), _mm256_set1_epi32(offset));
+          const int32_t* totals = &a.totals[2 * (size_t(row + i) * groups + g)];
+          lower[i] = signed_sum(lower[i], high_lower[i], totals[0]);
+          upper[i] = signed_sum(upper[i], high_upper[i], totals[1]);
         }
       }
       const __m256 scale = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(scales + g * kBlock)));
       for (int i = 0; i < M; ++i) {
-        const size_t at = size_t(row + i) * groups + g;
-        const __m256 value = _mm256_mul_ps(_mm256_cvtepi32_ps(dots[i]), scale);
-        total[i] = _mm256_fmadd_ps(value, _mm256_set1_ps(a.scales[at]), total[i]);
+        const float* fine = &a.scales[2 * (size_t(row + i) * groups + g)];
+        const __m256 second = _mm256_mul_ps(_mm256_cvtepi32_ps(upper[i]), _mm256_set1_ps(fine[1]));
+        const __m256 both = _mm256_fmadd_ps(_mm256_cvtepi32_ps(lower[i]), _mm256_set1_ps(fine[0]), second);
+        total[i] = _mm256_fmadd_ps(both, scale, total[i]);
       }
       if (!kIsQ8) {
         const __m256 minimum = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(minimums + g * kBlock)));
@@ -160,19 +169,19 @@ inline void quantized_block(const Linear& w, int block, const Activations& a, in
         const uint8_t* codes = (const uint8_t*)w.codes + (size_t(block) * groups + g) * kBytes + 4 * r;
         const int8_t* x = &a.codes[size_t(row + i) * w.num_in + g * kGroup];
         const size_t at = size_t(row + i) * groups + g;
-        int32_t dot = 0;
-        for (int plane = 0; plane < (kIsQ8 ? 2 : 1); ++plane) {
-          int32_t part = 0;
+        int32_t dots[2] = {0, 0};
+        for (int plane = 0; plane < (kIsQ8 ? 2 : 1); ++plane)
           for (int j = 0; j < 4; ++j)
             for (int t = 0; t < 4; ++t) {
-              const int byte = codes[256 * plane + 64 * j + t];
-              part += (byte & 15) * x[4 * j + t] + (byte >> 4) * x[16 + 4 * j + t];
+              const int byte = codes[256 * plane + 64 * j + t], factor = plane ? 16 : 1;
+              dots[0] += factor * (byte & 15) * x[4 * j + t];
+              dots[1] += factor * (byte >> 4) * x[kHalf + 4 * j + t];
             }
-          dot += plane ? 16 * part : part;
-        }
-        if (kIsQ8) dot -= 128 * a.totals[at];
+        if (kIsQ8)
+          for (int k = 0; k < 2; ++k) dots[k] -= 128 * a.totals[2 * at + k];
         const size_t scale_at = (size_t(block) * groups + g) * kBlock + r;
-        total = fma1(float(dot) * from_half(w.scales[scale_at]), a.scales[at], total);
+        const float both = fma1(float(dots[0]), a.scales[2 * at], float(dots[1]) * a.scales[2 * at + 1]);
+        total = fma1(both, from_half(w.scales[scale_at]), total);
         if (!kIsQ8) total = fma1(from_half(w.minimums[scale_at]), a.sums[at], total);
       }
       const int column = block * kBlock + r;
