@@ -7,6 +7,7 @@ configs (`flags.py`).
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +27,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: loading rich would take longer than everything else
-    help="LLM programs over a radix-tree KV cache with exact grammars.",
 )
 grammar_app = typer.Typer(no_args_is_help=True, help="Look at constraints without running them.")
 app.add_typer(grammar_app, name="grammar")
@@ -38,15 +38,38 @@ Temperature = Annotated[float | None, typer.Option(help="0: the likeliest token 
 TopK = Annotated[int | None, typer.Option(help="Sample from the k likeliest tokens.")]
 TopP = Annotated[float | None, typer.Option(help="Sample from the likeliest tokens of this share.")]
 MinP = Annotated[float | None, typer.Option(help="Drop tokens below this share of the likeliest.")]
-Stop = Annotated[list[str] | None, typer.Option(help="End before this text. Repeatable.")]
+Stop = Annotated[
+    list[str] | None, typer.Option(metavar="<str>", help="End before this text. Repeatable.")
+]
 Schema = Annotated[
     Path | None, typer.Option(help="A file with a JSON Schema that the answer satisfies.")
 ]
 Pattern = Annotated[str | None, typer.Option(help="A regex that the whole answer matches.")]
 Choices = Annotated[
-    list[str] | None, typer.Option("--choices", help="An answer to choose from. Repeatable.")
+    list[str] | None,
+    typer.Option("--choices", metavar="<str>", help="An answer to choose from. Repeatable."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        from radixlm import __version__
+
+        print(f"radixlm {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    epilog="Exit status: 0 done, 1 something given is wrong, 2 an unknown flag, 3 some documents failed (extract), 70 the service failed, 130 Ctrl-C."
+)
+def options_of_all(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """LLM programs over a radix-tree KV cache with exact grammars."""
 
 
 @app.command()
@@ -84,14 +107,14 @@ def generate(
     **options: Any,
 ) -> None:
     """Continue a text, printing as it comes."""
-    from radixlm.console import print_stream, request_options
+    from radixlm.console import print_stream, read_prompt, request_options
     from radixlm.offline import Engine
 
     asked = request_options(
         max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
         stop=stop, json_schema=schema, regex=regex, choices=choices,
     )  # fmt: skip
-    text = sys.stdin.read() if prompt == "-" else prompt
+    text = read_prompt(prompt)
     with Engine(**options) as engine:
         print_stream(engine, text, asked)
 
@@ -116,20 +139,20 @@ def chat(
     **options: Any,
 ) -> None:
     """Talk with the model, or ask it one thing. /help in a dialogue lists what else it takes."""
-    from radixlm.console import Dialogue, print_stream, request_options
+    from radixlm.console import Dialogue, print_stream, read_prompt, request_options
     from radixlm.offline import Engine
 
     asked = request_options(
         max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
         stop=stop, json_schema=schema, regex=regex, choices=choices,
     )  # fmt: skip
+    text = None if message is None else read_prompt(message)
     with Engine(**options) as engine:
         dialogue = Dialogue(engine, asked, system)
-        if message is None:
+        if text is None:
             dialogue.run()
-            return
-        text = sys.stdin.read() if message == "-" else message
-        print_stream(engine, dialogue.with_question(text), asked)
+        else:
+            print_stream(engine, dialogue.with_question(text), asked)
 
 
 @app.command()
@@ -140,7 +163,9 @@ def run(
     ],
     arguments: Annotated[
         list[str] | None,
-        typer.Option("--arg", help="An argument, as name=value or name=@FILE. Repeatable."),
+        typer.Option(
+            "--arg", metavar="<name=value>", help="An argument; name=@FILE reads it. Repeatable."
+        ),
     ] = None,
     trace: Annotated[
         bool, typer.Option("--trace", help="Show the tree of prefixes and what it cost.")
@@ -165,14 +190,15 @@ def run(
     for name, value in asked.items():
         if value is not None:
             given.setdefault(name, value)
+    loaded = loaded.bind(**given)  # refused here, before a model is loaded
     with Engine(**options) as engine:
-        backend = TracingBackend(engine.backend)
+        tracing = TracingBackend(engine.backend) if trace else None
         try:
-            state = loaded.run(**given, stream=False, backend=backend)
+            state = loaded.run(stream=False, backend=tracing or engine)
             print_state(state, as_json=as_json)
         finally:
-            if trace:
-                print_trace(backend)
+            if tracing is not None:
+                print_trace(tracing)
 
 
 @app.command()
@@ -323,9 +349,14 @@ def _constraint(schema: Path | None, regex: str | None, choices: list[str] | Non
 
 
 def main() -> None:
-    """The console script. Errors of radixlm become lines on stderr and exit status 1 (the user's) or 70 (ours)."""
+    """The console script. Errors of radixlm become lines on stderr and exit status 1 (the user's) or 70 (ours); Ctrl-C is 130."""
     from radixlm.errors import RadixError, UserError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # a terminal that cannot show a character is no failure
     try:
         app()
     except RadixError as error:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from radixlm.errors import ConfigError, RadixError
+from radixlm.errors import ConfigError, PromptError, RadixError
+from radixlm.lang.plain_text import check_text
 
 if TYPE_CHECKING:
     from radixlm.lang.extract import Summary
@@ -32,11 +33,30 @@ _HELP = """Type a message; a line that ends in \\ goes on in the next one. Ctrl-
 
 
 def request_options(**flags: Any) -> dict[str, Any]:
-    """The options of a request that were given as flags. `json_schema` is a file. ConfigError for one that holds no JSON."""
+    """The options of a request that were given as flags. `json_schema` is a file. What is wrong with them is raised before a model loads."""
+    from radixlm.lang.constraints import constraint_of
+    from radixlm.lang.sampling import OPTION_NAMES, build_params, clean_options
+
     options = {name: value for name, value in flags.items() if value not in (None, [])}
     if "json_schema" in options:
         options["json_schema"] = read_schema(options["json_schema"])
+    constraint_of(options)
+    sampling = {name: value for name, value in options.items() if name in OPTION_NAMES}
+    build_params({}, clean_options(sampling), None)
     return options
+
+
+def read_prompt(given: str) -> str:
+    """The text of an argument: itself, or standard input for "-". PromptError for bytes that are no UTF-8."""
+    if given != "-":
+        check_text(given, "prompt")
+        return given
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise PromptError(
+            f"standard input is no text: {error}", place="-", hint="Convert it to UTF-8 first"
+        ) from None
 
 
 def read_schema(path: Path) -> str:
@@ -44,7 +64,7 @@ def read_schema(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
         json.loads(text)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"this is no JSON Schema: {error}", place=str(path)) from None
     return text
 
@@ -72,12 +92,11 @@ def run_extraction(
     **options: Any,
 ) -> Summary:
     """Start an engine and extract, with a bar on a terminal. What can be refused is refused before the engine starts."""
-    from radixlm.lang.extract import Progress, extract_files
-    from radixlm.lang.extraction.target import Target
+    from radixlm.lang.extract import Progress, check_job, extract_files
     from radixlm.offline import Engine
     from radixlm.runtime.progress import DocumentProgress
 
-    Target.of(schema)
+    check_job(files, schema, output, options.get("dead_letter"))
     bar = DocumentProgress() if sys.stderr.isatty() else None
 
     def show(progress: Progress) -> None:
@@ -133,6 +152,8 @@ class Dialogue:
                 line = _read_turn("> " if is_terminal else "")
             except EOFError:
                 return
+            except UnicodeDecodeError as error:
+                raise PromptError(f"standard input is no text: {error}") from None
             except KeyboardInterrupt:
                 print(file=sys.stderr)
                 continue

@@ -130,10 +130,14 @@ def _model(config: EngineConfig) -> list[Finding]:
         return [Finding("model", config.model, "not usable", str(error))]
     rows = [Finding("model", "file", str(files.path))]
     rows += [Finding("model", name, value) for name, value in facts.items()]
-    weight_bytes = facts.get("parameters", 0) * (2 if config.dtype != "float32" else 4)
+    if files.kind == "gguf" and config.quantization == "file":
+        weight_bytes, form = files.path.stat().st_size, "the file has it"
+    else:
+        weight_bytes = facts.get("parameters", 0) * (2 if config.dtype != "float32" else 4)
+        form = config.dtype
     if weight_bytes:
         ceiling = read_rate(config.threads) * 1e9 / weight_bytes
-        text = f"{ceiling:.0f} tokens/s, if every weight is read once as {config.dtype}"
+        text = f"{ceiling:.0f} tokens/s, if every weight is read once as {form}"
         rows.append(Finding("model", "ceiling of 1 stream", text))
     return rows
 

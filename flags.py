@@ -93,4 +93,4 @@ def _shown(value: object) -> str:
 
 
 def _metavar(kind: object) -> str:
-    return {"int": "INTEGER", "float": "NUMBER"}.get(str(kind), "TEXT")
+    return {"int": "<int>", "float": "<float>"}.get(str(kind), "<str>")  # as typer writes others

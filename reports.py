@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
+from radixlm.errors import OutputError
+
 if TYPE_CHECKING:
     from radixlm.bench import Report
     from radixlm.doctor import Finding
@@ -24,15 +26,35 @@ _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
 
 def print_state(state: State, *, as_json: bool) -> None:
-    """A finished state: its messages (or text), its variables, the value its function returned, and usage."""
-    values = {name: jsonable(state[name]) for name in state.keys()}  # noqa: SIM118  a state is no dict
+    """A finished state: its messages (or text), its variables, the value its function returned, and usage.
+
+    A variable that is no value of its type is shown as null; when all is shown, its error is raised.
+    """
+    refused: list[OutputError] = []
+    values = {name: _value_of(state, name, refused) for name in state.keys()}  # noqa: SIM118  a state is no dict
     returned = jsonable(state.ret_value)
     usage = {name: getattr(state.usage(), name) for name in state.usage().__struct_fields__}
     if as_json:
         _print_json(
             {"text": state.text(), "variables": values, "returned": returned, "usage": usage}
         )
-        return
+    else:
+        _print_state(state, values, returned, usage)
+    for error in refused:
+        raise error
+
+
+def _value_of(state: State, name: str, refused: list[OutputError]) -> Any:
+    try:
+        return jsonable(state[name])
+    except OutputError as error:
+        refused.append(error)
+        return None
+
+
+def _print_state(
+    state: State, values: dict[str, Any], returned: Any, usage: dict[str, int]
+) -> None:
     messages = state.messages()
     if messages:
         for message in messages:

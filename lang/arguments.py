@@ -31,24 +31,26 @@ class Arguments:
 
     def __init__(self, body: Callable[..., Any]) -> None:
         """ProgramError if `body` is async, a generator, takes no state, or calls a parameter as an option of `run`."""
-        self._name = body.__qualname__
+        self.name = str(getattr(body, "__qualname__", repr(body)))
+        if not callable(body):  # pyright: ignore[reportUnnecessaryComparison]
+            raise ProgramError(f"{self.name} is no function", hint="Write @function above a def")
         if (
             inspect.iscoroutinefunction(body)
             or inspect.isgeneratorfunction(body)
             or inspect.isasyncgenfunction(body)
         ):
             raise ProgramError(
-                f"{self._name} is async or a generator",
+                f"{self.name} is async or a generator",
                 hint="Write a plain function; `await program.arun(...)` runs it on an asyncio loop",
             )
         self._signature = inspect.signature(body)
         parameters = list(self._signature.parameters.values())
         if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
-            raise ProgramError(f"{self._name} takes no state", hint="Its first parameter is `s`")
+            raise ProgramError(f"{self.name} takes no state", hint="Its first parameter is `s`")
         for parameter in parameters[1:]:
             if parameter.name in _REFUSED and parameter.kind in _BY_NAME:
                 raise ProgramError(
-                    f"the parameter {parameter.name!r} of {self._name} is an option of its runs",
+                    f"the parameter {parameter.name!r} of {self.name} is an option of its runs",
                     place=parameter.name,
                     hint="Give it another name",
                 )
@@ -84,7 +86,7 @@ class Arguments:
             self._signature.bind(None, *args, **dict.fromkeys(own))
         except TypeError as error:
             raise ProgramError(
-                f"{self._name}: {error}",
+                f"{self.name}: {error}",
                 place=next((name for name in self.names if f"{name!r}" in str(error)), ""),
                 hint=f"It takes {self._listed()}",
             ) from None
@@ -98,7 +100,7 @@ class Arguments:
         for name, default in BATCH_DEFAULTS:
             if name in self.names and options[name] != default:
                 raise ProgramError(
-                    f"{name!r} is a parameter of {self._name} and an option of run_batch",
+                    f"{name!r} is a parameter of {self.name} and an option of run_batch",
                     place=name,
                     hint=f"Give the parameter in the items of the batch or by bind({name}=...)",
                 )
@@ -106,7 +108,7 @@ class Arguments:
     def _unknown(self, name: str) -> ProgramError:
         near = get_close_matches(name, sorted(self.names | OPTION_NAMES | RUN_NAMES), n=1)
         return ProgramError(
-            f"{self._name} has no parameter {name!r}, and no run has such an option",
+            f"{self.name} has no parameter {name!r}, and no run has such an option",
             place=name,
             hint=f"Did you mean {near[0]}?" if near else f"It takes {self._listed()}",
         )

@@ -20,6 +20,7 @@ from ..errors import Aborted, ProgramError, RadixError, ServiceError
 from ..grammar.spec import JsonSchema
 from ..runtime.messages import Generate, Hints, RoleBegin, RoleEnd, Score, Text
 from .chat import RoleMark, check_begin, check_end
+from .constraints import text_of
 from .news import StreamEvent
 from .outbox import Outbox, neutral_start
 from .place import user_place
@@ -60,6 +61,7 @@ class Branch:
         self.outbox = Outbox(run.backend, run.namespace, run.strict_text)
         self._origin = origin
         self._inherited: dict[str, Readable] = {}
+        self.children: list[Branch] = []  # forked from here, joined or not
         self._num_gens = self._num_forks = 0
         run.branches[self] = None
 
@@ -118,7 +120,7 @@ class Branch:
             def rank(scored: Scored, alone: Scored | None) -> tuple[int, tuple[float, ...]]:
                 return decide(scored, alone, seed)
 
-            variable = self._promise(name, "select", _text_of, 1)
+            variable = self._promise(name, "select", text_of, 1)
             work = partial(self._send_score, variable, tuple(choices), rank, unconditional)
             self.outbox.do(work)
 
@@ -135,6 +137,7 @@ class Branch:
                 child.last, child.open_role = self.last, self.open_role
                 child.inherit(self.variables)
                 child.outbox.is_held = True
+            self.children += children
             self.outbox.do(partial(self._send_fork, children, user_place()), num_children)
             return children
 
@@ -171,18 +174,6 @@ class Branch:
             elif isinstance(piece, str):
                 known.append(piece)
         return "".join(known)
-
-    def refusal(self) -> Exception | None:
-        """What reading one of the variables would raise because its result is no value of its schema or choices.
-
-        None if there is none, or the program has met that error itself.
-        """
-        for each in self.variables.values():
-            if isinstance(each, Variable) and each.done.done() and each.failure is None:
-                refusal = each.refusal()
-                if refusal is not None and not each.is_refusal_met:
-                    return refusal
-        return None
 
     def close(self) -> None:
         """Nothing more can be added; the backend forgets the branch."""
@@ -381,7 +372,3 @@ def _as_radix(error: Exception) -> RadixError:
     own = ServiceError(f"the backend could not take the request: {error!r}")
     own.__cause__ = error
     return own
-
-
-def _text_of(output: Output) -> object:
-    return output.text

@@ -1,73 +1,119 @@
-"""The constraint among a request's options (`schema`, `json_schema`, `regex`, `choices`), and how its output becomes a value.
+"""Constraints as options (`regex`, `choices`, `json_schema`, `schema`): their names, their check, their spec, the value of their output.
 
-Owns the names of these options and the rule that there is at most one. Must not know grammars beyond their spec, nor requests.
+Owns the rule that there is at most one, for gens and for plain requests alike. Must not know requests, branches, or grammars beyond their
+spec: what a grammar refuses is found later, when it is compiled.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ..errors import OutputError, ProgramError
-from .primitives.gen import check_choices, check_regex
+from .plain_text import check_text
 
 if TYPE_CHECKING:
-    from ..grammar.spec import Spec
+    from ..grammar.spec import Choice, JsonSchema, Regex, Spec
     from ..runtime.messages import Output
 
 Decode: TypeAlias = "Callable[[Output], Any]"
 
-CONSTRAINT_NAMES = ("schema", "json_schema", "regex", "choices")
+CONSTRAINT_NAMES = ("regex", "choices", "json_schema", "schema")
 
 
-def constraint_of(options: Mapping[str, Any]) -> tuple[Spec | None, Decode]:
-    """The spec of the one constraint in `options` (others are ignored), and the way from an output to its value.
-
-    `schema` is a pydantic model, dataclass, Literal ... or, like `json_schema`, a JSON Schema as dict or text. Raises ProgramError for
-    two constraints or a schema that is none; what the grammar refuses is found later, when it is compiled.
-    """
-    from ..grammar.spec import Choice, JsonSchema, Regex
-
+def only_constraint(options: Mapping[str, Any], asker: str) -> tuple[str, Any] | None:
+    """Name and value of the one constraint in `options`; others are ignored. ProgramError for two."""
     given = {name: options[name] for name in CONSTRAINT_NAMES if options.get(name) is not None}
     if len(given) > 1:
         raise ProgramError(
-            f"a request takes one constraint, not {' and '.join(given)}", place=list(given)[1]
+            f"{asker} takes one constraint, not {' and '.join(given)}", place=list(given)[1]
         )
-    if "regex" in given:
-        return Regex(check_regex(given["regex"])), complete_text
-    if "choices" in given:
-        return Choice(check_choices(given["choices"])), complete_text
-    schema: Any = given.get("json_schema", given.get("schema"))
-    if schema is None:
-        return None, lambda output: output.text
-    if "json_schema" in given or isinstance(schema, str | Mapping):
-        return JsonSchema(schema_text(cast("object", schema))), lambda output: json.loads(
-            complete_text(output)
-        )
-    from .schema import typed_schema
+    return next(iter(given.items()), None)
 
-    typed = typed_schema(schema)
-    return typed.spec, typed.decode
+
+def text_spec(name: str, value: Any) -> Regex | Choice | JsonSchema:
+    """The spec of `regex`, `choices` or `json_schema`. ProgramError, PromptError for a value that is none."""
+    from ..grammar.spec import Choice, JsonSchema, Regex
+
+    if name == "regex":
+        return Regex(check_regex(value))
+    if name == "choices":
+        return Choice(check_choices(value))
+    return JsonSchema(schema_text(value))
+
+
+def constraint_of(options: Mapping[str, Any]) -> tuple[Spec | None, Decode]:
+    """The spec of a request's constraint, and the way from an output to its value: parsed JSON, an instance, else text.
+
+    `schema` is a pydantic model, dataclass, Literal ... or, like `json_schema`, a JSON Schema as dict or text.
+    """
+    found = only_constraint(options, "a request")
+    if found is None:
+        return None, text_of
+    name, value = found
+    if name == "schema" and not isinstance(value, str | Mapping):
+        from .schema import typed_schema
+
+        typed = typed_schema(value)
+        return typed.spec, typed.decode
+    is_text = name in ("regex", "choices")
+    return text_spec(name, value), complete_text if is_text else _parsed_json
+
+
+def check_choices(choices: object) -> tuple[str, ...]:
+    """The choices without repetitions. ProgramError if there are none, one is empty or not a string; PromptError for a lone surrogate."""
+    if isinstance(choices, str) or not isinstance(choices, Iterable):
+        raise ProgramError(f"choices={choices!r:.80} is not a list of texts", place="choices")
+    items = tuple(cast("Iterable[object]", choices))
+    for index, choice in enumerate(items):
+        if not isinstance(choice, str) or not choice:
+            raise ProgramError(f"choice {index} is {choice!r:.80}", place=f"choices[{index}]")
+        check_text(choice, f"choices[{index}]")
+    if not items:
+        raise ProgramError("there is nothing to choose from", place="choices")
+    return tuple(dict.fromkeys(cast("tuple[str, ...]", items)))
+
+
+def check_regex(regex: object) -> str:
+    """The pattern. ProgramError if it is not a string."""
+    if not isinstance(regex, str):
+        raise ProgramError(f"regex={regex!r:.80} is not a string", place="regex")
+    return regex
 
 
 def schema_text(schema: object) -> str:
     """A JSON Schema given as dict or text, as text with its key order kept."""
     if isinstance(schema, str):
         return schema
+    if not isinstance(schema, Mapping):
+        raise ProgramError(
+            f"{schema!r:.80} is no JSON Schema",
+            place="json_schema",
+            hint="It is a dict or JSON text; a Python type goes to schema=",
+        )
     try:
         return json.dumps(dict(cast("Mapping[str, Any]", schema)), ensure_ascii=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ProgramError(
             f"the schema cannot be written as JSON: {error}", place="json_schema"
         ) from None
+
+
+def text_of(output: Output) -> str:
+    """The value of an output without a type: its text."""
+    return output.text
 
 
 def complete_text(output: Output) -> str:
     """The output's text; OutputError when a constraint was cut before it was complete."""
     if output.grammar_complete is False:
         raise OutputError(
-            f"the output was cut before it was complete: {output.text[-80:]!r}",
-            hint="Allow more tokens (max_tokens), or bound the constraint",
+            f"the output {output.text[-80:]!r} was cut by max_tokens before it was complete",
+            hint="Allow more tokens, or bound the constraint",
         )
     return output.text
+
+
+def _parsed_json(output: Output) -> Any:
+    return json.loads(complete_text(output))

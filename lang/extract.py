@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from .extraction.documents import Document, Failure, Row
 from .extraction.job import Job, JobFiles, OnProgress
+from .extraction.outputs import format_of
 from .extraction.pipeline import Pipeline
 from .extraction.recipe import Recipe
 from .extraction.sources import find_sources, read_items
 from .extraction.tally import Progress, Summary, Tally
+from .extraction.target import Target
 from .sampling import SamplingOptions
 
 if TYPE_CHECKING:
@@ -100,6 +103,19 @@ def extract_files(
     return Job(found, files, recipe, on_progress).run(resume=resume, retry_failed=retry_failed)
 
 
+def check_job(
+    paths: Iterable[str | Path] | str | Path,
+    schema: Any,
+    output: str | Path,
+    dead_letter: str | Path | None = None,
+) -> None:
+    """Raise what `extract_files` would refuse whatever the backend: paths, schema, output. For callers that have yet to start one."""
+    target = Target.of(schema)
+    files = JobFiles.beside(output, dead_letter)
+    format_of(files.output, target.schema)
+    find_sources(paths, files.all())
+
+
 def _rows(
     pipeline: Pipeline,
     documents: Iterator[Document | Failure],
@@ -109,18 +125,19 @@ def _rows(
     began_s = time.monotonic()
     tally = Tally()
     first_failure: Failure | None = None
-    for _, outcome in pipeline.run(zip(count(), documents)):
-        tally = tally.plus(outcome)
-        if on_progress is not None:
-            elapsed_s = time.monotonic() - began_s
-            on_progress(Progress(tally, 0, pipeline.num_under_way, None, elapsed_s))
-        if not isinstance(outcome, Failure):
-            document = outcome.document
-            yield Row(source=document.source, index=document.index, value=outcome.typed)
-        elif on_failure is not None:
-            on_failure(outcome)
-        else:
-            first_failure = first_failure or outcome
+    with closing(pipeline.run(zip(count(), documents))) as outcomes:
+        for _, outcome in outcomes:
+            tally = tally.plus(outcome)
+            if on_progress is not None:
+                elapsed_s = time.monotonic() - began_s
+                on_progress(Progress(tally, 0, pipeline.num_under_way, None, elapsed_s))
+            if not isinstance(outcome, Failure):
+                document = outcome.document
+                yield Row(source=document.source, index=document.index, value=outcome.typed)
+            elif on_failure is not None:
+                on_failure(outcome)
+            else:
+                first_failure = first_failure or outcome
     if first_failure is not None:
         error = first_failure.error
         document = first_failure.document

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..errors import ProgramError
 from .arguments import Arguments
-from .backend import DefaultBackend, as_backend
+from .backend import as_backend
 from .sampling import derive_seed
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class Program:
         update_wrapper(self, body)
 
     def __repr__(self) -> str:
-        return f"<program {self._body.__qualname__}>"
+        return f"<program {self._arguments.name}>"
 
-    def __call__(self, s: State, *args: Any, **kwargs: Any) -> Any:
-        """Run the body on the state of another program, in place; returns what it returns."""
+    def __call__(self, s: State, /, *args: Any, **kwargs: Any) -> Any:
+        """Run the body on the state of another program, in place; returns what it returns. ProgramError for wrong arguments."""
         from .state import State
 
         if not isinstance(s, State):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -51,7 +51,9 @@ class Program:
             for name, value in self._bound.items()
             if name in self._arguments.names and name not in filled
         }
-        return self._body(s, *args, **{**own, **kwargs})
+        given = {**own, **kwargs}
+        self._arguments.check(args, given)
+        return self._body(s, *args, **given)
 
     def bind(self, **kwargs: Any) -> Program:
         """The same program with arguments of its function, or options of its runs, given in advance; a run may override them."""
@@ -260,8 +262,7 @@ class Program:
             num_threads=num_threads, progress_bar=progress_bar, generator_style=generator_style
         )
         max_live = max_live_of(num_threads)
-        chosen = backend or self._bound.get("backend") or DefaultBackend.current
-        inner = as_backend(chosen)
+        inner = as_backend(self._bound.get("backend") if backend is None else backend)
         shared = {**kwargs, "backend": inner}
         self._arguments.split({**kwargs, **_named(timeout_s=timeout_s, seed=seed)})
         if isinstance(batch, Sequence):

@@ -25,6 +25,12 @@ def prompt_segments(prompt: Prompt | Sequence[Prompt]) -> tuple[list[Segment], b
     """A segment for each prompt, and whether a list of prompts was given. PromptError names the item that is none."""
     if isinstance(prompt, str):
         return [_text(prompt, "prompt")], False
+    if not _is_list(prompt):
+        raise PromptError(
+            f"the prompt is {prompt!r:.80}",
+            place="prompt",
+            hint="A prompt is a text or a list of token ids; several stand in a list",
+        )
     items = list(prompt)
     if items and all(_is_token_id(item) for item in items):
         return [_ids(cast("Sequence[int]", items))], False
@@ -33,11 +39,11 @@ def prompt_segments(prompt: Prompt | Sequence[Prompt]) -> tuple[list[Segment], b
         place = f"prompt[{number}]"
         if isinstance(item, str):
             segments.append(_text(item, place))
-        elif isinstance(item, Sequence) and all(_is_token_id(part) for part in item):
-            segments.append(_ids(item))
+        elif _is_list(item) and all(map(_is_token_id, cast("Sequence[int]", item))):
+            segments.append(_ids(cast("Sequence[int]", item)))
         else:
             raise PromptError(
-                f"prompt {number} is {item!r}",
+                f"prompt {number} is {item!r:.80}",
                 place=place,
                 hint="A prompt is a text or a list of token ids",
             )
@@ -48,8 +54,21 @@ def chat_segments(
     messages: Sequence[Message] | Sequence[Sequence[Message]],
 ) -> tuple[list[Segment], bool]:
     """A segment for each conversation, and whether a list of conversations was given."""
+    if not _is_list(messages):
+        raise PromptError(
+            f"the conversation is {messages!r:.80}",
+            place="messages",
+            hint='A conversation is a list of messages, each {"role": ..., "content": ...}',
+        )
     is_list = not messages or not isinstance(messages[0], Mapping)
     conversations = cast("Sequence[Sequence[Message]]", messages if is_list else [messages])
+    for number, conversation in enumerate(conversations):
+        if not _is_list(conversation):
+            raise PromptError(
+                f"conversation {number} is {conversation!r:.80}",
+                place=f"messages[{number}]",
+                hint="A conversation is a list of messages",
+            )
     return [_conversation(conversation) for conversation in conversations], is_list
 
 
@@ -75,6 +94,12 @@ def _ids(items: Sequence[int]) -> Ids:
     from ..runtime.messages import Ids
 
     return Ids(tuple(int(item) for item in items))
+
+
+def _is_list(value: object) -> bool:
+    """A list, tuple or array. Texts and bytes are sequences too, but never meant as one here."""
+    is_text = isinstance(value, str | bytes | bytearray | Mapping)
+    return not is_text and hasattr(value, "__getitem__") and hasattr(value, "__len__")
 
 
 def _is_token_id(item: object) -> bool:

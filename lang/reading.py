@@ -15,11 +15,11 @@ from .chat import RoleMark, to_messages
 from .variable import Known, Meta, Span, Variable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ..runtime.messages import Usage
     from .branch import Branch, Piece
-    from .variable import Readable
+    from .variable import Failure, Readable
 
 
 class ReadableState:
@@ -90,14 +90,17 @@ class ReadableState:
     def error(self) -> BaseException | None:
         """What made this run or branch fail, as far as it is known now; None while all is well. Nothing is waited for.
 
-        Known too, without reading them: results that are no value of their schema or choices (`OutputError`), unless the program itself
-        has met that error.
+        The forks of a branch belong to it, joined or not. Known too, without reading them: results that are no value of their schema or
+        choices (`OutputError`). What the program itself has met is not an error of the branch, unless its own last result failed.
         """
         run, last = self._branch.run, self._branch.last
-        if last is not None and last.failure is not None:
-            last.failure.seen = True
-            return run.error or last.failure.error
-        return run.error or self._branch.refusal()
+        failure = last.failure if last is not None else None
+        if failure is None:
+            failure = next(filter(None, map(_unseen_failure, _with_forks(self._branch))), None)
+        if failure is not None:
+            failure.seen = True
+            return run.error or failure.error
+        return run.error or next(filter(None, map(_refusal, _with_forks(self._branch))), None)
 
     def sync(self) -> ReadableState:
         """Wait for everything on this branch; raise what failed."""
@@ -136,3 +139,27 @@ def find(branch: Branch, name: str) -> Readable:
         place=name,
         hint=f"Did you mean {near[0]!r}?" if near else known,
     )
+
+
+def _with_forks(branch: Branch) -> Iterator[Branch]:
+    """A branch and all that were forked from it, joined or not."""
+    todo = [branch]
+    while todo:
+        branch = todo.pop()
+        yield branch
+        todo.extend(reversed(branch.children))
+
+
+def _unseen_failure(branch: Branch) -> Failure | None:
+    failure = branch.last.failure if branch.last is not None else None
+    return None if failure is None or failure.seen else failure
+
+
+def _refusal(branch: Branch) -> Exception | None:
+    """What reading a variable would raise because its result is no value of its type; None if the program has met that error itself."""
+    for each in branch.variables.values():
+        if isinstance(each, Variable) and each.done.done() and each.failure is None:
+            refusal = each.refusal()
+            if refusal is not None and not each.is_refusal_met:
+                return refusal
+    return None

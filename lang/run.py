@@ -58,7 +58,10 @@ class Run:
         self.news: News | None = None  # of a live run: who watches it looks there
         self._wait = wait
         self._timeout_s = timeout_s
-        self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        is_bounded = (
+            timeout_s is not None and timeout_s < threading.TIMEOUT_MAX
+        )  # no lock waits longer
+        self._deadline = time.monotonic() + timeout_s if timeout_s and is_bounded else None
 
     def wait_for(self, variable: Variable) -> None:
         """Until the variable is done. TimedOut past the run's deadline."""

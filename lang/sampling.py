@@ -6,8 +6,9 @@ Owns the option names and the merge order (engine < run < gen). Must not know br
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from ..errors import SamplingError
 
@@ -95,10 +96,13 @@ def _as_tuple(name: str, value: Any) -> tuple[Any, ...]:
     wanted = str if name == "stop" else int
     if value is None:
         return ()
-    items: tuple[Any, ...] = (value,) if isinstance(value, str | int) else tuple(value)
+    items: tuple[Any, ...] = (value,)
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        items = tuple(cast("Iterable[Any]", value))
     for item in items:
         if not isinstance(item, wanted) or isinstance(item, bool):
-            raise SamplingError(f"{name} holds {item!r}, not a {wanted.__name__}", place=name)
+            kind = "a text" if wanted is str else "a token id"
+            raise SamplingError(f"{name} holds {item!r:.80}, not {kind}", place=name)
     return items
 
 

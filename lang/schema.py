@@ -14,7 +14,7 @@ import inspect
 import json
 import re
 import typing
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import OutputError, ProgramError
@@ -128,6 +128,34 @@ def _without_open_number(text: str) -> str:
     if len(cut) == len(text) or '"' in _STRING.sub("", text):
         return text  # no number, or the inside of a string
     return cut
+
+
+def value_of_text(python_type: Any, text: str) -> Any:
+    """`text` as a value of a type: itself if the type takes texts, else as JSON, else in the type's plain form. ValueError if none fits.
+
+    Of a type that pydantic does not know: JSON, else the text.
+    """
+    from pydantic import TypeAdapter, ValidationError
+    from pydantic.errors import PydanticUserError
+
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(_portable(python_type))
+    except (PydanticUserError, TypeError, NameError):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    reason = ""
+    for read in (
+        partial(adapter.validate_python, strict=True),
+        partial(adapter.validate_json, strict=True),
+        adapter.validate_strings,
+    ):
+        try:
+            return read(text)
+        except ValidationError as error:
+            reason = error.errors(include_url=False)[0]["msg"]
+    raise ValueError(reason)
 
 
 @lru_cache(maxsize=256)

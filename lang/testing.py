@@ -359,7 +359,10 @@ class ScriptedBackend:
 
 def _satisfies(text: str, constraint: Spec | None) -> bool:
     if isinstance(constraint, Regex):
-        return re.fullmatch(constraint.pattern, text) is not None
+        try:
+            return re.fullmatch(constraint.pattern, text) is not None
+        except re.error:  # \p{L} and the like, which the grammar reads and Python does not
+            return True
     if isinstance(constraint, Choice):
         return text in constraint.options
     if isinstance(constraint, JsonSchema):

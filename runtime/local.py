@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as WaitTimeout
 from typing import TYPE_CHECKING
 
+from ..errors import TimedOut
 from . import messages as m
 from .client import Client, Notice, OnDelta
 
 if TYPE_CHECKING:
     from .progress import ItemProgress
+
+_TOKENIZE_S = 60.0  # a gateway answers in milliseconds; this long it is not there
 
 
 class LocalBackend:
@@ -38,6 +42,16 @@ class LocalBackend:
     def score(self, message: m.Score) -> Future[m.Scored]:
         """Log-probabilities of each choice as the continuation of a branch."""
         return self._client.request(message)
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        """The token ids of a text by itself; waits for the gateway."""
+        request = m.Tokenize(self._client.new_id("tokenize"), (m.Text(text),))
+        future = self._client.request(request)
+        try:
+            return future.result(_TOKENIZE_S).token_ids
+        except WaitTimeout:
+            future.cancel()
+            raise TimedOut(f"no tokens of a text within {_TOKENIZE_S:g} s") from None
 
     def progress(self, num_items: int) -> ItemProgress:
         """A bar for a batch of runs on this backend (see `lang.batch.HasProgress`)."""

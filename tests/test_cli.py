@@ -234,3 +234,7 @@ def test_extract_writes_rows_and_says_when_some_failed(
     shown = capsys.readouterr()
     assert "1 rows, 1 failed" in shown.out
     assert "both.failed.jsonl" in shown.err
+
+
+def test_the_version_is_told() -> None:
+    assert run("--version").stdout == f"radixlm {radixlm.__version__}\n"

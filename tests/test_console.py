@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from radixlm.console import Dialogue, print_stream, read_schema, request_options
-from radixlm.errors import ConfigError, PromptError
+from radixlm.console import Dialogue, print_stream, read_prompt, read_schema, request_options
+from radixlm.errors import ConfigError, PromptError, UserError
 from radixlm.runtime import messages as m
 
 
@@ -146,3 +146,24 @@ def test_flags_that_were_not_given_are_no_options(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no JSON Schema") as caught:
         read_schema(path)
     assert caught.value.place == str(path)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"top_p": 5.0}, "top_p=5.0"),
+        ({"regex": "a", "choices": ["b"]}, "regex and choices"),
+        ({"stop": [""]}, "stop"),
+    ],
+)
+def test_wrong_options_are_refused_before_a_model_loads(flags: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        request_options(**flags)
+
+
+def test_standard_input_that_is_no_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe"), encoding="utf-8"))
+    with pytest.raises(PromptError, match="no text"):
+        read_prompt("-")
+    with pytest.raises(PromptError, match="surrogate"):
+        read_prompt("\udcff")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ...errors import ConfigError
 from .documents import Extracted, Failure, Outcome
-from .journal import DamagedJournal, Journal, SourceFact
+from .journal import DamagedJournal, Journal, Noted, SourceFact
 from .outputs import LineFile, failure_line, format_of
 from .parquet import require_pyarrow, write_parquet
 from .pipeline import Numbered, Pipeline
@@ -41,7 +41,12 @@ class JobFiles:
         """With the dead letters in `out.failed.jsonl` beside `out.jsonl`, unless they are given a place."""
         path = Path(output)
         named = path.with_name(f"{path.stem}.failed.jsonl") if dead_letter is None else dead_letter
-        return JobFiles(path, Path(named))
+        files = JobFiles(path, Path(named))
+        if files.dead_letter.resolve() in {each.resolve() for each in files.all_but_dead_letter()}:
+            raise ConfigError(
+                f"{files.dead_letter} is a file of the job already", place="dead_letter"
+            )
+        return files
 
     @property
     def is_parquet(self) -> bool:
@@ -67,7 +72,11 @@ class JobFiles:
 
     def all(self) -> list[Path]:
         """Every file that the job writes: none of them is a document."""
-        return [self.output, self.rows, self.dead_letter, *self.of_journal]
+        return [*self.all_but_dead_letter(), self.dead_letter]
+
+    def all_but_dead_letter(self) -> list[Path]:
+        """Every other file that the job writes."""
+        return [self.output, self.rows, *self.of_journal]
 
 
 class Job:
@@ -171,7 +180,7 @@ class Job:
             def commit() -> None:
                 rows.sync()
                 dead.sync()
-                journal.commit(rows.num_bytes, dead.num_bytes, _together(earlier, self._run))
+                journal.commit()
                 self._committed_s = time.monotonic()
 
             stack.callback(commit)  # also when an error or an interrupt ends the run
@@ -179,8 +188,11 @@ class Job:
             stack.callback(outcomes.close)
             for number, outcome in outcomes:
                 self._append(outcome, rows, dead)
-                journal.note(number, is_failure=isinstance(outcome, Failure))
-                self._run = self._run.plus(outcome)
+                run = self._run.plus(outcome)
+                sizes = rows.num_bytes, dead.num_bytes
+                is_failure = isinstance(outcome, Failure)
+                journal.note(Noted(number, is_failure, *sizes, _together(earlier, run)))
+                self._run = run
                 self._num_bytes_done += outcome.document.num_bytes
                 waited_s = time.monotonic() - self._committed_s
                 if waited_s > (_COMMIT_S if pipeline.has_more else _IDLE_COMMIT_S):
@@ -222,9 +234,7 @@ class Job:
         if not journal.is_finished:
             if files.is_parquet:
                 write_parquet(files.rows, files.output, self._recipe.target.schema)
-            journal.commit(
-                journal.output_bytes, journal.dead_bytes, journal.tally, is_finished=True
-            )
+            journal.finish()
         elif not files.output.exists():
             raise ConfigError(
                 f"the job is finished, but {files.output} is gone",

@@ -19,7 +19,7 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,17 @@ CREATE TABLE state (
 SourceFact = tuple[str, int, str]  # name, bytes, digest
 
 
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A document that is done: its number, and the sizes of the files and the counts of the job with it."""
+
+    number: int
+    is_failure: bool
+    output_bytes: int
+    dead_bytes: int
+    tally: Tally
+
+
 class DamagedJournal(ConfigError):
     """A file that SQLite, or this version, cannot read."""
 
@@ -57,8 +68,7 @@ class Journal:
         self.dead_bytes = 0
         self.tally = Tally()
         self.is_finished = False
-        self._new_failures: set[int] = set()
-        self._new_rows: set[int] = set()
+        self._noted: list[Noted] = []
         self._connection = self._connect()
 
     def __enter__(self) -> Journal:
@@ -108,7 +118,7 @@ class Journal:
             if self.open_again:
                 self.dead_bytes = 0
                 self.is_finished = False
-                self.tally = _without_failures(self.tally)
+                self.tally = replace(self.tally, num_failed=0, num_invalid=0)
                 self._write_state(run)
         return len(self.open_again)
 
@@ -116,30 +126,37 @@ class Journal:
         """Whether a document has its line."""
         return number not in self.open_again and (number < self.low or number in self.above)
 
-    def note(self, number: int, *, is_failure: bool) -> None:
-        """A document is done; on disk from the next `commit` on."""
-        (self._new_failures if is_failure else self._new_rows).add(number)
+    def note(self, noted: Noted) -> None:
+        """A document is done; on disk from the next `commit` on. One step, so that an interrupt comes before or after it."""
+        self._noted.append(noted)
 
-    def commit(
-        self, output_bytes: int, dead_bytes: int, tally: Tally, *, is_finished: bool = False
-    ) -> None:
-        """Make what was noted true. The lines must be in the files, up to these sizes, and synced."""
-        noted = self._new_failures | self._new_rows
-        self.above |= noted - self.open_again
+    def commit(self) -> None:
+        """Make what was noted true. Its lines must be in the files, and synced; lines of what was not noted are none of the job's."""
+        noted = list(self._noted)
+        numbers = {each.number for each in noted}
+        self.above |= numbers - self.open_again
         while self.low in self.above:
             self.above.discard(self.low)
             self.low += 1
-        self.output_bytes, self.dead_bytes = output_bytes, dead_bytes
-        self.tally, self.is_finished = tally, is_finished
+        if noted:
+            last = noted[-1]
+            self.output_bytes, self.dead_bytes = last.output_bytes, last.dead_bytes
+            self.tally = last.tally
         with self._transaction() as run:
-            for number in self._new_failures:
-                run("INSERT OR REPLACE INTO failed VALUES (?, 0)", (number,))
-            for number in self._new_rows & self.open_again:
-                run("DELETE FROM failed WHERE number = ?", (number,))
+            for each in noted:
+                if each.is_failure:
+                    run("INSERT OR REPLACE INTO failed VALUES (?, 0)", (each.number,))
+                elif each.number in self.open_again:
+                    run("DELETE FROM failed WHERE number = ?", (each.number,))
             self._write_state(run)
-        self.open_again -= noted
-        self._new_failures.clear()
-        self._new_rows.clear()
+        self.open_again -= numbers
+        del self._noted[: len(noted)]
+
+    def finish(self) -> None:
+        """All documents are done, and the output is what was asked for."""
+        self.is_finished = True
+        with self._transaction() as run:
+            self._write_state(run)
 
     # ------------------------------------------------------------------------------------ SQLite
 
@@ -165,6 +182,8 @@ class Journal:
     @contextlib.contextmanager
     def _transaction(self) -> Any:
         with self._refusing_damage():
+            if self._connection.in_transaction:  # an interrupt came between the two lines below
+                self._connection.execute("ROLLBACK")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection.execute
@@ -230,9 +249,3 @@ def _damaged(path: Path, error: Exception) -> DamagedJournal:
         place="output",
         hint="Begin anew (--restart, resume=False)",
     )
-
-
-def _without_failures(tally: Tally) -> Tally:
-    from dataclasses import replace
-
-    return replace(tally, num_failed=0, num_invalid=0)

@@ -35,8 +35,9 @@ from ...errors import (
     ServiceError,
 )
 from ...runtime.messages import Abort, Usage
+from ..variable import sum_usage
 from .documents import NO_USAGE, Document, Extracted, Failure, Outcome
-from .verdict import read_output, write_value
+from .verdict import read_output, write_merged
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -206,7 +207,7 @@ class Pipeline:
             self._fail(asked.task, error, getattr(error, "partial", ""))
 
     def _on_finished(self, task: _Task, part: int, finished: Finished) -> None:
-        task.usage = _sum(task.usage, finished.usage)
+        task.usage = sum_usage((task.usage, finished.usage))
         if task.outcome is not None:
             return
         output = finished.outputs[0]
@@ -230,8 +231,8 @@ class Pipeline:
             value, text = values[0], texts[0]
             if len(values) > 1:
                 value = recipe.merge(values)
+                text = write_merged(value)
                 recipe.target.check(value)
-                text = write_value(value)
             is_invalid = False
             typed = recipe.target.typed(value, text)
         except OutputError as error:
@@ -281,12 +282,3 @@ class Pipeline:
                 return
             del self._tasks[task.number]
             yield task.number, task.outcome
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        one.prompt_tokens + other.prompt_tokens,
-        one.cached_tokens + other.cached_tokens,
-        one.completion_tokens + other.completion_tokens,
-        one.forced_tokens + other.forced_tokens,
-    )

@@ -5,8 +5,11 @@ files, journals or the order of things.
 
 The prompt of every document begins with the same text, so that a backend with a prefix cache computes it once for the whole job:
 
-    instructions | outline of the fields | "Document:" | the text     -> the model's answer, under the schema
-    `--------- shared by all documents --------'
+    system: instructions, outline of the fields | user: the text     -> the model's answer, under the schema
+    `------- shared by all documents -------'
+
+Small models read best what stands so: of 54 fields of 18 short texts, smollm2-135m found 40, with all of it in one user message 31, with
+the JSON Schema in place of the outline 38.
 """
 
 from __future__ import annotations
@@ -80,7 +83,7 @@ class Recipe:
         target = Target.of(schema)
         intro = DEFAULT_INSTRUCTIONS if instructions is None else instructions.strip()
         check_text(intro, "instructions")
-        shared = f"{intro}\nFields:\n{outline(target.schema)}\n\nDocument:\n"
+        shared = f"{intro}\nFields:\n{outline(target.schema)}"
         params = _params(sampling)
         count = token_counter(backend)
         splitter = _splitter(
@@ -89,7 +92,7 @@ class Recipe:
         facts = {
             "model": as_backend(backend).facts.model,
             "schema": _digest(target.spec.text),
-            "instructions": _digest(intro),
+            "instructions": _digest(shared),
             "field": json.dumps(field),
             "parts": json.dumps([chunk_tokens, chunk_chars, overlap]),
             "merge": merge
@@ -110,8 +113,11 @@ class Recipe:
         return Generate(
             name,
             segments=(
+                RoleBegin("system"),
+                Text(self.shared_prompt),
+                RoleEnd("system"),
                 RoleBegin("user"),
-                Text(f"{self.shared_prompt}{text}"),
+                Text(text),
                 RoleEnd("user"),
                 RoleBegin("assistant"),
             ),
@@ -167,7 +173,10 @@ def _splitter(
 
 def _params(sampling: Mapping[str, Any]) -> SamplingParams:
     options = clean_options(sampling)
-    options.setdefault("max_tokens", DEFAULT_MAX_TOKENS)
+    if options.get("max_tokens") is None:
+        options["max_tokens"] = (
+            DEFAULT_MAX_TOKENS  # an answer without a bound could not be closed in time
+        )
     if options.get("n", 1) != 1:
         raise ConfigError("a document has one row: n must be 1", place="n")
     return build_params(options, {}, 0)

@@ -9,11 +9,8 @@ never fetched.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -26,6 +23,7 @@ from referencing.exceptions import Unresolvable
 from ...errors import ConfigError, GrammarError, OutputError
 from ...grammar.spec import JsonSchema
 from ...runtime.messages import Output
+from ..user_code import load_module
 
 _MODULE = re.compile(r"(?P<module>[A-Za-z_][\w.]*|.*\.py):(?P<name>[A-Za-z_][\w.]*)")
 _Check = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
@@ -157,32 +155,9 @@ def _as_json(schema: Mapping[str, Any]) -> str:
 
 
 def _imported(module_name: str, name: str) -> Any:
-    """A name of a module on the path, of one in the current folder, or of a .py file."""
-    try:
-        found: Any = _module(module_name)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, OSError, AttributeError) as error:
-        raise ConfigError(
-            f"{module_name}:{name} cannot be imported: {error}", place="schema"
-        ) from error
+    found: Any = load_module(module_name)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            raise ConfigError(f"there is no {name} in {module_name}", place="schema")
     return found
-
-
-def _module(name: str) -> Any:
-    if not name.endswith(".py"):
-        here = str(Path.cwd())
-        if here in sys.path or "" in sys.path:
-            return importlib.import_module(name)
-        sys.path.insert(0, here)  # a console script does not look in the current folder
-        try:
-            return importlib.import_module(name)
-        finally:
-            sys.path.remove(here)
-    spec = importlib.util.spec_from_file_location(Path(name).stem, name)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{name} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(spec.name, module)  # annotations are looked up by the module's name
-    spec.loader.exec_module(module)
-    return module

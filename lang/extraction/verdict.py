@@ -30,5 +30,13 @@ def write_value(value: Any) -> str:
     return text
 
 
+def write_merged(value: Any) -> str:
+    """The JSON text of what a caller's merge made. OutputError if it is no JSON value."""
+    try:
+        return write_value(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise OutputError(f"the merged value is no JSON: {error}", hint="See merge=") from None
+
+
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")

@@ -1,6 +1,6 @@
 """`gen`: continue the text by sampling, free or constrained; gen_int and gen_string.
 
-Owns the Gen node, the rule that a gen has at most one constraint, and how outputs become values. Must not know branches' inner life.
+Owns the Gen node and how outputs become values; constraints are `constraints.py`'s. Must not know branches' inner life.
 """
 
 from __future__ import annotations
@@ -11,8 +11,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import OutputError, ProgramError
+from ..constraints import (
+    check_choices,
+    complete_text,
+    only_constraint,
+    schema_text,
+    text_of,
+    text_spec,
+)
 from ..ir import Node
-from ..plain_text import check_text
 from ..sampling import clean_options
 
 if TYPE_CHECKING:
@@ -60,38 +67,21 @@ def gen(
     Without a name it is called gen_0, gen_1, ... by its number on the branch. A name used twice holds the latest result. Options not
     given come from the run. Raises GrammarError, ProgramError, SamplingError.
     """
-    from ...grammar.spec import Choice, JsonSchema, Regex
-
-    given = {
-        key: value
-        for key, value in (
-            ("regex", regex),
-            ("choices", choices),
-            ("json_schema", json_schema),
-            ("schema", schema),
-        )
-        if value is not None
-    }
-    if len(given) > 1:
-        raise ProgramError(
-            f"a gen takes one constraint, not {' and '.join(given)}", place=name or ""
-        )
+    options_of_constraint = {
+        "regex": regex, "choices": choices, "json_schema": json_schema, "schema": schema,
+    }  # fmt: skip
+    found = only_constraint(options_of_constraint, "a gen")
     constraint: Spec | None = None
-    decode = text_of
-    if regex is not None:
-        constraint = Regex(check_regex(regex))
-    elif choices is not None:
-        constraint = Choice(check_choices(choices))
-        decode = partial(_choice_of, constraint.options)
-    elif json_schema is not None:
-        text = json_schema if isinstance(json_schema, str) else _as_json(json_schema)
-        constraint = JsonSchema(text)
-    elif schema is not None:
+    decode: Callable[[Output], object] = text_of
+    if found is not None and found[0] == "schema":
         from ..schema import typed_schema
 
         typed = typed_schema(schema)
         constraint, decode = typed.spec, typed.decode
-    return Gen(_checked_name(name), _own_options(max_tokens, options), constraint, decode)
+    elif found is not None:
+        constraint = text_spec(*found)
+        decode = partial(_choice_of, check_choices(choices)) if choices is not None else text_of
+    return Gen(checked_name(name), _own_options(max_tokens, options), constraint, decode)
 
 
 def gen_int(
@@ -103,14 +93,15 @@ def gen_int(
     **options: Unpack[SamplingOptions],
 ) -> Gen:
     """A whole number, read as int. Without bounds: up to 18 digits, perhaps negative."""
+    _check_bounds(minimum=minimum, maximum=maximum)
     from ...grammar.spec import JsonSchema, Regex
 
     if minimum is None and maximum is None:
         spec: Spec = Regex(_INT_PATTERN)
     else:
         bounds = {"type": "integer", "minimum": minimum, "maximum": maximum}
-        spec = JsonSchema(_as_json({k: v for k, v in bounds.items() if v is not None}))
-    return _typed(name, max_tokens, options, spec, lambda output: int(output.text))
+        spec = JsonSchema(schema_text({k: v for k, v in bounds.items() if v is not None}))
+    return _typed(name, max_tokens, options, spec, int)
 
 
 def gen_string(
@@ -123,48 +114,16 @@ def gen_string(
     """A string, written in the text as a JSON string (quoted, escaped), read as its content."""
     from ...grammar.spec import JsonSchema
 
+    _check_bounds(max_length=max_length)
     shape: dict[str, Any] = {"type": "string"}
     if max_length is not None:
         shape["maxLength"] = max_length
-    spec = JsonSchema(_as_json(shape))
-    return _typed(name, max_tokens, options, spec, lambda output: json.loads(output.text))
-
-
-def check_choices(choices: Sequence[str]) -> tuple[str, ...]:
-    """The choices without repetitions. ProgramError if there are none, one is empty or not a string; PromptError for a lone surrogate."""
-    if isinstance(choices, str):
-        raise ProgramError(f"choices={choices!r} is one string, not a list", place="choices")
-    unique = tuple(dict.fromkeys(choices))
-    if not unique:
-        raise ProgramError("there is nothing to choose from", place="choices")
-    for index, choice in enumerate(unique):
-        if not isinstance(choice, str) or not choice:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ProgramError(f"choice {index} is {choice!r}", place=f"choices[{index}]")
-        check_text(choice, f"choices[{index}]")
-    return unique
-
-
-def check_regex(regex: str) -> str:
-    """The pattern. ProgramError if it is not a string."""
-    if not isinstance(regex, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ProgramError(f"regex={regex!r} is not a string", place="regex")
-    return regex
-
-
-def text_of(output: Output) -> object:
-    """The value of a gen without a type: its text."""
-    return output.text
+    spec = JsonSchema(schema_text(shape))
+    return _typed(name, max_tokens, options, spec, json.loads)
 
 
 def _choice_of(choices: tuple[str, ...], output: Output) -> object:
-    if output.grammar_complete is False and output.text not in choices:
-        raise _cut(output)
-    return output.text
-
-
-def _cut(output: Output) -> OutputError:
-    message = f"the output {output.text!r} was cut by max_tokens"
-    return OutputError(message, hint="Allow more tokens")
+    return output.text if output.text in choices else complete_text(output)
 
 
 def _typed(
@@ -172,17 +131,21 @@ def _typed(
     max_tokens: int | None,
     options: SamplingOptions,
     spec: Spec,
-    parse: Callable[[Output], object],
+    parse: Callable[[str], object],
 ) -> Gen:
     def decode(output: Output) -> object:
-        if output.grammar_complete is False:
-            raise _cut(output)
         try:
-            return parse(output)
+            return parse(complete_text(output))
         except ValueError as error:
             raise OutputError(f"the output {output.text!r} cannot be read: {error}") from error
 
-    return Gen(_checked_name(name), _own_options(max_tokens, options), spec, decode)
+    return Gen(checked_name(name), _own_options(max_tokens, options), spec, decode)
+
+
+def _check_bounds(**bounds: object) -> None:
+    for name, value in bounds.items():
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            raise ProgramError(f"{name}={value!r:.80} is not a whole number", place=name)
 
 
 def _own_options(max_tokens: int | None, options: SamplingOptions) -> dict[str, Any]:
@@ -190,14 +153,8 @@ def _own_options(max_tokens: int | None, options: SamplingOptions) -> dict[str, 
     return own if max_tokens is None else {**own, **clean_options({"max_tokens": max_tokens})}
 
 
-def _checked_name(name: str | None) -> str | None:
+def checked_name(name: str | None) -> str | None:
+    """The name of a variable, or None. ProgramError for what is none."""
     if name is not None and (not isinstance(name, str) or not name):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ProgramError(f"{name!r} is not a name for a variable", place="name")
     return name
-
-
-def _as_json(value: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError) as error:
-        raise ProgramError(f"the schema is not JSON: {error}", place="json_schema") from error

@@ -44,10 +44,12 @@ class Role(Node):
     content: Node
 
     def submit(self, branch: BranchOps) -> None:
-        """Open the message, submit its content, close it."""
+        """Open the message, submit its content, close it; close it too when the content is refused."""
         branch.begin_role(self.role)
-        self.content.submit(branch)
-        branch.end_role(self.role)
+        try:
+            self.content.submit(branch)
+        finally:
+            branch.end_role(self.role)
 
 
 def system(content: Node | str) -> Role:

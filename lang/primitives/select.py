@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ...errors import ProgramError, SamplingError
+from ..constraints import check_choices
 from ..ir import Node
-from .gen import check_choices
+from .gen import checked_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,11 +81,11 @@ def select(
             place="choices_method",
             hint=f"Known: {known}",
         )
-    if not 0.0 <= temperature <= 100.0:
+    if not isinstance(temperature, int | float) or not 0.0 <= temperature <= 100.0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise SamplingError(
             f"temperature={temperature!r} is not within 0.0 .. 100.0", place="temperature"
         )
-    return Select(name, check_choices(choices), choices_method, temperature)
+    return Select(checked_name(name), check_choices(choices), choices_method, temperature)
 
 
 def mean(logprobs: Sequence[float]) -> float:

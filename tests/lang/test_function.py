@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -275,3 +279,39 @@ def test_a_parameter_that_a_run_would_take_is_refused(name: str) -> None:
     with pytest.raises(ProgramError, match=name) as caught:
         function(scope["f"])
     assert caught.value.place == name
+
+
+@pytest.mark.parametrize("arguments", [{}, {"y": 1}, {"x": 1, "y": 1}])
+def test_wrong_arguments_of_a_program_run_in_place_are_named(arguments: dict[str, int]) -> None:
+    @function
+    def inner(s: State, x: int) -> None: ...
+
+    @function
+    def outer(s: State) -> None:
+        inner(s, **arguments)
+
+    with pytest.raises(ProgramError, match=r"inner.*\. It takes x"):
+        outer.run(backend=ScriptedBackend())
+
+
+def test_only_functions_become_programs_and_every_callable_does() -> None:
+    with pytest.raises(ProgramError, match="5 is no function"):
+        function(5)  # type: ignore[call-overload]
+
+    def body(s: State, word: str) -> str:
+        return word
+
+    assert function(partial(body, word="hi")).run(backend=ScriptedBackend()).ret_value == "hi"
+
+
+@pytest.mark.parametrize("timeout_s", [math.inf, 1e12])
+def test_a_timeout_longer_than_any_lock_waits_is_none(timeout_s: float) -> None:
+    backend = ScriptedBackend({"x": "hi"})
+    with backend.paused(), ThreadPoolExecutor() as pool:
+        run = pool.submit(
+            function(lambda s: s.__iadd__("a" + gen("x"))).run, backend=backend, timeout_s=timeout_s
+        )
+        while not backend.num_waiting:
+            time.sleep(0.001)
+        backend.resume()
+        assert run.result(10)["x"] == "hi"

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -98,3 +102,37 @@ def test_a_wrong_argument_is_named(pairs: list[str], place: str, words: str) -> 
     with pytest.raises(ProgramError, match=words) as caught:
         read_arguments(program, pairs)
     assert caught.value.place == place
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass
+class Address:
+    """Where somebody lives."""
+
+    street: str
+
+
+@function
+def typed(
+    s: State, maybe: str | None = None, day: date | None = None, colour: Colour = Colour.RED,
+    home: Address | None = None, level: Literal["1", "2"] = "1", **more: str,
+) -> None: ...  # fmt: skip
+
+
+def test_values_become_what_the_annotation_says() -> None:
+    pairs = [
+        "maybe=5", "day=2026-01-02", "colour=red", 'home={"street": "Mill Road"}', "level=2", "other=7",
+    ]  # fmt: skip
+    assert read_arguments(typed, pairs) == {
+        "maybe": "5", "day": date(2026, 1, 2), "colour": Colour.RED, "home": Address("Mill Road"), "level": "2",
+        "other": "7",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["backend", "stream", "timeout_s"])
+def test_options_of_the_run_are_no_arguments(name: str) -> None:
+    with pytest.raises(ProgramError, match=f"no argument '{name}'"):
+        read_arguments(typed, [f"{name}=1"])

@@ -4,13 +4,17 @@ import threading
 
 import pytest
 from lagging_backend import lagging
+from pydantic import BaseModel, Field
 
 from radixlm import (
     EngineDied,
+    OutputError,
     ProgramError,
+    RadixError,
     ScriptedBackend,
     State,
     UnknownVariable,
+    assistant,
     function,
     gen,
     select,
@@ -277,3 +281,53 @@ def test_an_exception_in_a_block_closes_its_role_and_its_span() -> None:
     st = f.run(backend=ScriptedBackend())
     assert st["part"] == "a"
     assert [each["role"] for each in st.messages()] == ["user", "assistant"]
+
+
+class Adult(BaseModel):
+    """A person of at least 18."""
+
+    age: int = Field(ge=18)
+
+
+@pytest.mark.parametrize("end", ["unjoined", "concat"])
+def test_the_error_of_a_run_is_known_from_forks_that_nobody_read(end: str) -> None:
+    @function
+    def f(s: State) -> None:
+        s += "a"
+        group = s.fork(2)
+        group += gen("person", schema=Adult)
+        if end == "concat":
+            group.join("concat")
+
+    backend = ScriptedBackend({"person": ['{"age": 40}', '{"age": 4}']})
+    error = f.run(backend=backend).error()
+    assert isinstance(error, OutputError)
+    assert error.place == "/age"
+
+
+def test_the_error_of_a_fork_that_failed_is_known_before_the_run_ends() -> None:
+    seen: list[BaseException | None] = []
+
+    @function
+    def f(s: State) -> None:
+        s += "a"
+        child = s.copy()
+        child += gen("x")
+        seen.append(s.error())
+        seen.append(s.error())  # told once: from then on the program knows
+
+    f.run(backend=ScriptedBackend({"x": EngineDied("it ended")}))
+    assert isinstance(seen[0], EngineDied)
+    assert seen[1] is None
+
+
+def test_a_message_whose_content_is_refused_is_closed() -> None:
+    @function
+    def f(s: State) -> None:
+        for wrong in (user("x" + gen("x", temperature=-5)), user(assistant("x"))):
+            with pytest.raises(RadixError):
+                s += wrong
+        s += user("again")
+
+    state = f.run(backend=ScriptedBackend())
+    assert state.messages()[-1] == {"role": "user", "content": "again"}

@@ -196,3 +196,11 @@ def test_an_answer_may_break_off_after_its_text() -> None:
     future = backend.generate(message, lambda delta: got.append(delta.text))
     assert isinstance(future.exception(1), EngineDied)
     assert got == ["a", " b"]
+
+
+def test_a_pattern_that_only_the_grammar_reads_is_not_checked() -> None:
+    @function
+    def f(s: State) -> None:
+        s += "a" + gen("x", regex=r"\p{L}+")
+
+    assert f.run(backend=ScriptedBackend({"x": "é"}))["x"] == "é"

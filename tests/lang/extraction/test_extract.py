@@ -338,7 +338,9 @@ def test_each_document_has_a_seed_of_its_own_that_the_next_run_repeats() -> None
         ({"chunk_tokens": 100, "chunk_chars": 100}, ConfigError, "not both"),
         ({"schema": {"type": "nonsense"}}, GrammarError, "no JSON Schema"),
         ({"schema": "nowhere.json"}, ConfigError, "neither a file nor"),
-        ({"schema": "no_such_module:Model"}, ConfigError, "cannot be imported"),
+        ({"schema": "no_such_module:Model"}, ConfigError, "no module 'no_such_module'"),
+        ({"schema": "json:nothing_here"}, ConfigError, "no nothing_here in json"),
+        ({"max_tokens": -1}, SamplingError, "max_tokens"),
         ({"schema": "json:loads"}, Exception, "function"),
     ],
 )

@@ -165,3 +165,11 @@ def test_a_folder_may_hold_its_own_output(tmp_path: Path) -> None:
         backend = ScriptedBackend(default=answer)
         summary = extract_files(tmp_path, SCHEMA, tmp_path / "out.jsonl", backend=backend)
         assert summary.job.num_rows == 3
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.journal", "./out.jsonl"])
+def test_failures_cannot_go_into_another_file_of_the_job(tmp_path: Path, name: str) -> None:
+    write_notes(tmp_path / "notes.jsonl", 2)
+    with pytest.raises(ConfigError, match="a file of the job already"):
+        run_job(tmp_path, dead_letter=tmp_path / name)
+    assert not (tmp_path / "out.jsonl").exists()
