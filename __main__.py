@@ -13,8 +13,10 @@ def main() -> int:
         from radixlm.runtime.roles import main as run_role
 
         return run_role(sys.argv[1:])
-    from radixlm.cli import main as run_command_line
-
+    try:
+        from radixlm.cli import main as run_command_line
+    except KeyboardInterrupt:  # Ctrl-C while it is still being imported
+        return 130
     run_command_line()
     return 0
 

@@ -1,7 +1,5 @@
 """What `make demo` shows: a program forks, shares its prefix, chooses by likelihood and fills a JSON Schema, on a real chat model."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec.structs import astuple

@@ -1,6 +1,12 @@
-"""A folder of documents becomes a file of validated rows; killed half way, it goes on.  Run: python examples/extract_folder.py"""
+"""A folder of documents becomes a file of validated rows; killed half way, it goes on.
 
-from __future__ import annotations
+$ python examples/extract_folder.py
+bellevue.txt: Bellevue in Lyon, positive
+plaza.md: Grand Plaza in Madrid, positive
+seaview.txt: Seaview Inn in Brighton, negative
+3 documents in 3.4 s, 0.89/s; 3 rows, 0 failed, invalid = 0; 279 prompt tokens, 117 cached (42 %), 55 written, 30 forced (55 %)
+a second run reads 0 documents
+"""
 
 import json
 import tempfile

@@ -1,6 +1,12 @@
-"""Ask three questions side by side over one shared prefix, then use the answers.  Run: python examples/fork_join.py"""
+"""Ask three questions side by side over one shared prefix, then use the answers.
 
-from __future__ import annotations
+$ python examples/fork_join.py
+sleep     One tip that can help you improve your sleep is to avoid heavy meals and caffeine before bed
+food      One tip that can help you improve your eating habits is to start with the right kind of food
+exercise  One tip that can help you improve your fitness is to start with a balanced diet and get enough sleep
+
+Start with the right kind of food and start with a balanced diet.
+"""
 
 import radixlm
 from radixlm import State, assistant, function, gen, system, user

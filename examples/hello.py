@@ -1,6 +1,8 @@
-"""One question, one answer.  Run: python examples/hello.py"""
+"""One question, one answer.
 
-from __future__ import annotations
+$ python examples/hello.py
+Ada, welcome to the world of the digital realm.
+"""
 
 import radixlm
 from radixlm import State, assistant, function, gen, system, user

@@ -1,20 +1,28 @@
-"""Every example runs, on scripted answers here and on the embedded model."""
+"""Every example runs, on scripted answers and on the embedded model, is short, and prints what its docstring shows but for the words of
+the model."""
 
 from __future__ import annotations
 
-import importlib.util
+import ast
+import re
 import subprocess
 import sys
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from example_files import EXAMPLES, load, names
+from http_server import served
 
 import radixlm
 from radixlm import ScriptedBackend
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+OVER_HTTP = (
+    "openai_client"  # its main is given a server's address; test_openai_example.py has its script
+)
+NOTES = [
+    '{"about":"name","value":"Ada"}', '{"about":"pet","value":"a dog Rex"}', '{"about":"nothing","value":""}',
+    '{"about":"nothing","value":""}',
+]  # fmt: skip
 SCRIPTS: dict[str, dict[str, Any]] = {
     "hello": {"greeting": "Welcome, Ada!"},
     "fork_join": {"tip": ["Sleep well.", "Eat greens.", "Walk."], "plan": " a walk"},
@@ -27,6 +35,24 @@ SCRIPTS: dict[str, dict[str, Any]] = {
         "mood": "mixed",
         "report": '{"hotel":"Bellevue","city":"Lyon","nights":2,"room":"clean","wifi":"slow"}',
     },
+    "batch_classify": {"topic": ["sports", "food", "money", "science", *["food"] * 4]},
+    "chat_with_memory": {
+        "note": NOTES,
+        "reply": lambda request: request.prompt.split("Notes: ")[-1].split("\n")[0],
+    },
+    "map_reduce_summary": {
+        "point": [f" Point {number}" for number in (1, 2, 3, 4)],
+        "summary": lambda request: f" all of {request.prompt.count('Point')} points",
+    },
+    "self_consistency": {"reasoning": " 3 * 4", "answer": ["7", *["12"] * 13, *["7"] * 7]},
+    "tool_agent": {
+        "step": ["stock", "multiply", "answer"],
+        "arguments": ['"bananas"', "[11, 3]"],
+        "answer": " the end",
+    },
+    "tree_of_thought": {
+        "next": lambda request: {choice: -float(len(choice)) for choice in request.choices}
+    },
 }
 SAYS = {
     "hello": ["Welcome, Ada!"],
@@ -34,32 +60,33 @@ SAYS = {
     "extract_person": ["Maria Lopez, 34, Madrid: chess"],
     "extract_folder": ["Bellevue in Lyon, mixed", "3 rows, 0 failed", "reads 0 documents"],
     "demo": ["The review is mixed.", "room='clean'", "prompt tokens were cached"],
-}
+    "batch_classify": ["sports    2.9  The striker", "science   2.9  The telescope", "were cached"],
+    "chat_with_memory": ["name: Ada, pet: a dog Rex | What is my name? -> name: Ada, pet: a dog Rex"],
+    "map_reduce_summary": ["- Point 4.", "In one sentence: all of 4 points."],
+    "self_consistency": ["one attempt:  7", "13 votes for 12", " 7 votes for 7"],
+    "tool_agent": ['stock: "bananas" = 11\nmultiply: [11, 3] = 33\nanswer: the end'],
+    "tree_of_thought": [
+        "Drink the tea. Boil the water. Put a tea bag into the cup. Pour the hot water over the tea bag."
+    ],
+}  # fmt: skip
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where pydantic looks up what annotations name
-    spec.loader.exec_module(module)
-    return module
+def shown_output(name: str) -> str:
+    """What the docstring says that the example prints; "" where it shows nothing."""
+    docstring = ast.get_docstring(ast.parse((EXAMPLES / f"{name}.py").read_text())) or ""
+    return docstring.partition(f"$ python examples/{name}.py\n")[2]
 
 
-def names() -> list[str]:
-    return sorted(path.stem for path in EXAMPLES.glob("*.py"))
-
-
-def test_every_example_has_a_script() -> None:
-    assert names() == sorted(SCRIPTS)
+def test_every_example_has_a_script_and_a_line_in_the_readme() -> None:
+    assert names() == sorted({*SCRIPTS, OVER_HTTP})
+    readme = (EXAMPLES / "README.md").read_text()
+    assert sorted(set(re.findall(r"\((\w+)\.py\)", readme))) == names()
 
 
 @pytest.mark.parametrize("name", names())
-def test_an_example_is_short_and_says_how_to_run_it(name: str) -> None:
-    text = (EXAMPLES / f"{name}.py").read_text()
-    assert text.count("\n") <= 60
-    assert f"python examples/{name}.py" in text or name == "demo"
+def test_an_example_is_short_and_shows_what_it_prints(name: str) -> None:
+    assert (EXAMPLES / f"{name}.py").read_text().count("\n") < 60
+    assert shown_output(name) or name == "demo"  # a table; `make demo` shows it
 
 
 @pytest.mark.parametrize("name", sorted(SCRIPTS))
@@ -72,15 +99,25 @@ def test_an_example_runs_on_scripted_answers(name: str, capsys: pytest.CaptureFi
     assert not backend.open_branches
 
 
+VARYING = {"hello", "tool_agent"}  # in how many lines they print: that is up to the model
+
+
 @pytest.mark.model
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", sorted(SCRIPTS))
+@pytest.mark.parametrize("name", names())
 def test_an_example_runs_on_the_embedded_model(
     name: str, engine: radixlm.Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    load(name).main(engine)
-    assert capsys.readouterr().out.strip()
+    if name == OVER_HTTP:
+        with served(engine._runtime) as server:
+            load(name).main(f"{server.url}/v1")
+    else:
+        load(name).main(engine)
+    printed, shown = capsys.readouterr().out, shown_output(name)
+    assert printed.strip()
+    if shown and name not in VARYING:
+        assert len(printed.strip().splitlines()) == len(shown.strip().splitlines())
 
 
 @pytest.mark.model
