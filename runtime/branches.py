@@ -13,7 +13,8 @@ in which it starts (moved back to a whole character); the bytes kept of that tok
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Protocol
 
 from ..errors import ContextOverflow, ProgramError, PromptError
@@ -21,6 +22,10 @@ from .detokenizer import IncrementalDecoder, decode_tokens, token_ids_to_bytes
 from .messages import Chat, Ids, RoleBegin, RoleEnd, Segment, Text
 from .text_memory import TextMemory, special_key
 from .tokenizer import Encoded, Piece
+
+PART_CHARS = (
+    16384  # tokenized at a time, about 30 ms; whether more of it can fit is asked in between
+)
 
 
 class TokenizerLike(Protocol):
@@ -208,8 +213,33 @@ class Branch:
         self._commit(pieces)
 
     def _commit(self, pieces: Sequence[Piece]) -> None:
-        if not pieces:
-            return
+        for part in self._in_parts(pieces):
+            if self.max_tokens is not None and len(self.ids) > self.max_tokens:
+                raise ContextOverflow(
+                    f"the prompt has more than {len(self.ids)} tokens, the model's context holds {self.max_tokens}",
+                    hint="Shorten the prompt",
+                )
+            self._commit_part(part)
+
+    def _in_parts(self, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+        """`pieces`, long texts cut where this changes no token: one that cannot fit is then noticed before all of it is tokenized."""
+        part: list[Piece] = []
+        for is_special, run in groupby(pieces, key=lambda piece: piece.special):
+            if is_special:
+                part += run
+                continue
+            text = "".join(piece.text for piece in run)
+            while len(text) > PART_CHARS:
+                cut = self._tokenizer.safe_boundary(text[:PART_CHARS])
+                if not cut:
+                    break
+                yield [*part, Piece(text[:cut])]
+                part, text = [], text[cut:]
+            part.append(Piece(text))
+        if part:
+            yield part
+
+    def _commit_part(self, pieces: Sequence[Piece]) -> None:
         encoded = self._tokenizer.encode_pieces(
             pieces, strict=self.strict_text, continued=bool(self.ids)
         )

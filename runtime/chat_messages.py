@@ -7,6 +7,7 @@ becoming special tokens. Knows nothing of templates or tokens beyond a pattern o
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from ..errors import PromptError
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function", "ipython")
 MAX_NESTING = 32
+_OPENING = re.compile(r"~(\d{1,9})#")  # of any sentinel that could be chosen
 
 
 class Shield:
@@ -29,9 +31,9 @@ class Shield:
         if special is None or not any(special.search(text) for text in texts):
             self._special = None
             return
-        number = 0
-        while any(f"~{number}#" in text for text in texts):
-            number += 1
+        # in one pass: a text full of openings must not cost a search for each of them
+        taken = {int(found) for text in texts for found in _OPENING.findall(text)}
+        number = next(number for number in itertools.count() if number not in taken)
         self._opening = f"~{number}#"
         self._sentinel = re.compile(re.escape(self._opening) + r"(\d+)~")
 

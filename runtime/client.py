@@ -31,6 +31,7 @@ from .transport import Frames, LoopSocket, Transport
 log = logging.getLogger(__name__)
 
 OnDelta = Callable[[m.Delta], None]
+OnAccepted = Callable[[m.Accepted], None]
 Request = m.Generate | m.Score | m.StatsRequest | m.FlushCache | m.Tokenize | m.VocabularyRequest
 Notice = m.OpenBranch | m.Append | m.Fork | m.CloseBranch | m.Abort
 
@@ -41,6 +42,7 @@ _ON_BRANCH = (m.OpenBranch, m.Append, m.Generate, m.Score)
 class _Pending:
     future: Future[Any]
     on_delta: OnDelta | None
+    on_accepted: OnAccepted | None
 
 
 class Client:
@@ -112,7 +114,8 @@ class Client:
             try:
                 self._write(message)
             except (TypeError, ValueError, OverflowError, RecursionError) as error:
-                self._refuse(message, ServiceError(f"the message cannot be written: {error}"))
+                # only what a user put in can be unwritable: an integer beyond 64 bits, half a surrogate pair, endless nesting
+                self._refuse(message, PromptError(f"the request cannot be written: {error}"))
             except RadixError as error:
                 self._refuse(message, error)
 
@@ -152,13 +155,18 @@ class Client:
             raise self._failure
         self._enqueue(message)
 
-    def request(self, message: Request, on_delta: OnDelta | None = None) -> Future[Any]:
+    def request(
+        self,
+        message: Request,
+        on_delta: OnDelta | None = None,
+        on_accepted: OnAccepted | None = None,
+    ) -> Future[Any]:
         """Ask; the future gets the answer or an error of `errors.py`. Cancelling it aborts the request."""
         future: Future[Any] = Future()
         name = message.request
         if name in self._pending:
             raise ServiceError(f"a request called {name!r} is still pending")
-        self._pending[name] = _Pending(future, on_delta)
+        self._pending[name] = _Pending(future, on_delta, on_accepted)
         if (
             self._failure is not None
         ):  # looked at after the entry is in the table, which `fail_all` empties after setting it
@@ -210,8 +218,8 @@ class Client:
             self._facts = message
             if not self.ready.done():
                 _settle(self.ready, result=message)
-        elif isinstance(message, m.Delta):
-            self._on_delta(message)
+        elif isinstance(message, m.Delta | m.Accepted):
+            self._on_progress(message)
         else:
             pending = self._pending.pop(message.request, None)
             if pending is None:
@@ -221,15 +229,19 @@ class Client:
             else:
                 _settle(pending.future, result=message)
 
-    def _on_delta(self, delta: m.Delta) -> None:
-        pending = self._pending.get(delta.request)
-        if pending is None or pending.on_delta is None:
+    def _on_progress(self, message: m.Delta | m.Accepted) -> None:
+        pending = self._pending.get(message.request)
+        if pending is None:
             return
         try:
-            pending.on_delta(delta)
+            if isinstance(message, m.Accepted):
+                if pending.on_accepted is not None:
+                    pending.on_accepted(message)
+            elif pending.on_delta is not None:
+                pending.on_delta(message)
         except Exception as error:  # noqa: BLE001 - the caller's callback: its error is the answer of its own request
-            self._pending.pop(delta.request, None)
-            self._enqueue(m.Abort(delta.request))
+            self._pending.pop(message.request, None)
+            self._enqueue(m.Abort(message.request))
             _settle(pending.future, error=error)
 
 

@@ -29,6 +29,9 @@ class EngineLink:
         self, send_now: Callable[[m.EngineInbound], None], program: Callable[[str], bytes | None]
     ) -> None:
         self.ready: m.EngineReady | None = None
+        self.context_length: int | None = (
+            None  # kept while the engine is replaced by another of its kind
+        )
         self._send_now = send_now
         self._program = program
         self._backlog: list[m.EngineInbound] = []
@@ -70,6 +73,7 @@ class EngineLink:
     def on_ready(self, ready: m.EngineReady) -> None:
         """An engine is there: it gets what waited."""
         self.ready = ready
+        self.context_length = ready.context_length
         backlog, self._backlog = self._backlog, []
         for message in backlog:
             self._send_now(message)

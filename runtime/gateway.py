@@ -127,13 +127,12 @@ class Gateway:
                 self._send_client(session.client, vocabulary_of(name, self._tokenizer))
 
     def _new_branch(self, namespace: str = "", strict_text: bool = False) -> Branch:
-        limit = self.engine.ready.context_length if self.engine.ready else None
         return Branch(
             self._tokenizer,
             self.memory,
             namespace=namespace,
             strict_text=strict_text,
-            max_tokens=limit,
+            max_tokens=self.engine.context_length,
         )
 
     def _accept(self, session: Session, message: m.Generate | m.Score) -> None:
@@ -207,6 +206,8 @@ class Gateway:
             work.message.sampling.check()
         parts = parts_of(work, self._tokenizer)
         work.is_submitted = True
+        if isinstance(work.message, m.Generate) and work.message.stream:
+            self._send_client(work.session.client, m.Accepted(work.name))
         for index, part in parts:
             work.parts[part.request] = index
             self._parts[part.request] = work

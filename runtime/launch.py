@@ -37,6 +37,7 @@ from .roles import error_in
 from .socket_folder import SocketFolder, remove_abandoned
 from .transport import Addresses, Transport
 
+LAST_WORDS_S = 1.0  # for the tasks of the loop, at the end
 EXIT_STATUS = 70  # EX_SOFTWARE of sysexits.h: the parent leaves because its engine died
 log = logging.getLogger(__name__)
 
@@ -134,8 +135,17 @@ class Runtime:
         try:
             self._loop.run_forever()
         finally:
+            self._end_tasks()
             self._transport.close()
             self._loop.close()
+
+    def _end_tasks(self) -> None:
+        """Cancel what `on_loop` left running: a task that is never resumed would never put away what it holds."""
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            self._loop.run_until_complete(asyncio.wait(tasks, timeout=LAST_WORDS_S))
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
         """Run `function` on the loop thread and wait for it."""

@@ -172,6 +172,7 @@ def _check(spec: StructuralTag, limits: Limits) -> None:
             place="/answer",
             keyword="answer",
         )
+    _check_spelling(spec.separator, "/separator", "separator")
     num_characters = len(spec.separator)
     for index, tag in enumerate(spec.tags):
         _check_tag(tag, f"/tags/{index}")
@@ -201,9 +202,11 @@ def _check_tag(tag: Tag, place: str) -> None:
             keyword="trigger",
         )
     for name, text in (("begin", tag.begin), ("end", tag.end)):
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            raise GrammarError(
-                f"{name} contains a lone surrogate, which no text can hold",
-                place=f"{place}/{name}",
-                keyword=name,
-            )
+        _check_spelling(text, f"{place}/{name}", name)
+
+
+def _check_spelling(text: str, place: str, name: str) -> None:
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise GrammarError(
+            f"{name} contains a lone surrogate, which no text can hold", place=place, keyword=name
+        )

@@ -1,6 +1,7 @@
 """Who may ask: keys, foreign web pages, and how many at a time. One ASGI layer around every route.
 
-    too many requests in work -> 429 - wrong or no key -> 401 - a web page of elsewhere, on a server without a key -> 403
+    wrong or no key -> 401 - a web page of elsewhere, on a server without a key -> 403 - too many requests in work -> 429,
+    too many connections -> 503
 
 /health and /ready are open to all. Every key is compared in constant time, and none is logged or sent back. A caller's key decides its
 part of the prefix cache (`scope["state"]["tenant"]`), so that the timing of hits tells nothing about other callers' prompts. A server
@@ -18,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...errors import Overloaded
 from .connection import cut_off
+from .incoming_body import IncomingBody
 from .metrics import Metrics
 from .refusals import HttpRefusal, refuse
 from .settings import ServerSettings, is_loopback
@@ -26,13 +28,14 @@ OPEN_PATHS = frozenset({"/health", "/ready"})
 
 
 class AccessLayer:
-    """The layer. It also sees every answer's status, for the metrics, and keeps a defect from ending as silence."""
+    """The layer. It also sees every answer's status, for the metrics, lets no answer overtake its body, and no defect end as silence."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: Metrics) -> None:
         self._app = app
         self._keys = Keys(settings.api_keys)
         self._max_requests = settings.max_requests
         self._max_connections = settings.max_connections
+        self._max_discarded_bytes = 4 * settings.max_body_bytes
         self._origins = frozenset(settings.origins)
         self._metrics = metrics
         self._num_in_work = 0
@@ -43,11 +46,14 @@ class AccessLayer:
             await self._app(scope, receive, send)
             return
         status = 0
+        body = IncomingBody(scope, receive)
 
         async def watched(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if status != 408:  # which says that it does not come
+                    await body.discard(self._max_discarded_bytes)
             await send(message)
 
         self._metrics.request_begins()
@@ -55,13 +61,13 @@ class AccessLayer:
         try:
             refusal = self._refusal(scope)
             app = self._app if refusal is None else refuse(refusal)
-            await app(scope, receive, watched)
+            await app(scope, body.receive, watched)
         except Exception as error:  # noqa: BLE001 - a defect: logged by `refuse`, answered if that is still possible
             if status:
                 refuse(error)
                 cut_off(scope)
             else:
-                await refuse(error)(scope, receive, watched)
+                await refuse(error)(scope, body.receive, watched)
         finally:
             self._num_in_work -= 1
             self._metrics.request_ends(

@@ -22,12 +22,14 @@ from starlette.routing import BaseRoute
 from ...errors import RadixError
 from . import routes
 from .access import AccessLayer
-from .context import ServerContext
+from .context import BodyBudget, ServerContext
 from .live_request import ClientLike
 from .metrics import Metrics
 from .refusals import ClientGone, HttpRefusal, refuse
 from .settings import ServerSettings
 from .vocabulary import VocabularyTable
+
+MAX_BODIES = 16  # of the largest size, read at the same time
 
 
 def create_app(
@@ -40,7 +42,11 @@ def create_app(
 ) -> Starlette:
     """The application over `client`. Run it on the client's loop. `more_routes` are those of whoever embeds it."""
     server = ServerContext(
-        client, settings, vocabulary or VocabularyTable(client), metrics or Metrics()
+        client,
+        settings,
+        vocabulary or VocabularyTable(client),
+        metrics or Metrics(),
+        BodyBudget(MAX_BODIES * settings.max_body_bytes),
     )
     layers = [Middleware(AccessLayer, settings=settings, metrics=server.metrics)]
     if settings.origins:

@@ -1,13 +1,14 @@
 """One connection: uvicorn's HTTP/1.1 protocol, with limits on how long a client may take, and refusals in JSON.
 
 A client must send the head of its request within `read_timeout_s` of connecting, or of the first byte after an earlier answer. h11
-bounds the head's size. The transport is handed to the application in `scope["state"]`, which can cut off a client that takes nothing.
+bounds a head that comes in pieces, this protocol one that comes at once: reading a head of many fields holds up the loop. The transport is handed to the application in `scope["state"]`, which can cut off a client that takes nothing.
 RFC 9112 (HTTP/1.1). Owns no request.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import MutableMapping
 from typing import Any, cast
 
@@ -18,6 +19,8 @@ from uvicorn.server import ServerState
 
 from .json_answer import encode_json
 from .refusals import HttpRefusal, refusal_of
+
+_END_OF_HEAD = re.compile(rb"\n\r?\n")
 
 
 class Connection(H11Protocol):
@@ -53,11 +56,19 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of a request."""
+        if self.conn.their_state is h11.IDLE and self._is_too_large_a_head(data):
+            self._head_arrived()
+            self.send_400_response("the head of the request is too large")
+            return
         super().data_received(data)
         if self.conn.their_state is h11.IDLE:
             self._await_head()  # a part of a head: the rest must follow
         else:
             self._head_arrived()
+
+    def _is_too_large_a_head(self, data: bytes) -> bool:
+        limit = self.config.h11_max_incomplete_event_size or len(data)
+        return len(data) > limit and _END_OF_HEAD.search(data, 0, limit) is None
 
     def _await_head(self) -> None:
         if self._head_timer is None:

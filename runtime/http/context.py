@@ -8,12 +8,13 @@ Owns the set of live requests, so that a shutdown can end what does not end by i
 
 from __future__ import annotations
 
+import hashlib
 import time
 from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
-from ...errors import RadixError
+from ...errors import Overloaded, RadixError
 from .. import messages as m
 from .live_request import ClientLike, LiveRequest
 from .metrics import Metrics
@@ -50,6 +51,26 @@ class Lives:
         self._lives.discard(live)
 
 
+class BodyBudget:
+    """Bytes of bodies that are being read, all requests together: many large ones at once must not take the machine's memory."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._num_bytes = 0
+
+    def take(self, num_bytes: int) -> None:
+        """Count bytes that came. Raises Overloaded when there are too many."""
+        self._num_bytes += num_bytes
+        if self._num_bytes > self._max_bytes:
+            raise Overloaded(
+                f"bodies of more than {self._max_bytes} bytes are on their way already"
+            )
+
+    def give_back(self, num_bytes: int) -> None:
+        """They were read."""
+        self._num_bytes -= num_bytes
+
+
 @dataclass(frozen=True, slots=True)
 class ServerContext:
     """One server. `request.app.state.server` is it."""
@@ -58,6 +79,7 @@ class ServerContext:
     settings: ServerSettings
     vocabulary: VocabularyTable
     metrics: Metrics
+    bodies: BodyBudget
     lives: Lives = field(default_factory=Lives)
     started_s: int = field(
         default_factory=lambda: int(time.time())
@@ -81,10 +103,13 @@ class ServerContext:
     def namespace(self, request: Request, cache_salt: str | None = None) -> str:
         """The part of the prefix cache that this caller may hit: by API key, and by the salt it chose."""
         tenant = getattr(request.state, "tenant", "")
-        return f"{tenant}/{cache_salt}" if cache_salt else tenant
+        if not cache_salt:
+            return tenant
+        # a digest: salts are as long as a body may be, and the cache keeps every namespace's name
+        return f"{tenant}/{hashlib.sha256(cache_salt.encode()).hexdigest()[:32]}"
 
-    def start(self, message: m.Generate, *, constraint_field: str = "") -> LiveRequest:
-        """Begin a request; `constraint_field` is the body's field whose schema or pattern it carries. 503 while draining."""
+    def start(self, message: m.Generate) -> LiveRequest:
+        """Begin a request. 503 while draining."""
         if self.is_draining:
             raise HttpRefusal(
                 "the server is shutting down",
@@ -95,7 +120,6 @@ class ServerContext:
         live = LiveRequest(
             self.client,
             message,
-            constraint_field=constraint_field,
             max_pending_bytes=self.settings.max_pending_bytes,
             watchers=(self.lives, self.metrics),
         )

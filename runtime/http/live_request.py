@@ -4,7 +4,7 @@
         async for delta in live: ...                    # message.stream; deltas that piled up arrive joined, per output
         finished = await live.finished()                # m.Finished, or raises an error of `errors.py`
 
-    with LiveGroup([live, live, ...]) as group: ...     # the same for several: (which, delta) pairs, all results in order
+    with LiveGroup([live, live, ...]) as group: ...     # the same for several, by turns: (which, delta) pairs, all results in order
 
 Cancelling whoever waits here ends the request at the engine within a step. What a reader has not taken is bounded: beyond
 `max_pending_bytes` the request is ended with Overloaded. Everything happens on the loop's thread; a client that calls back from
@@ -16,12 +16,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from ...errors import Aborted, GrammarError, Overloaded, RadixError
+from ...errors import Aborted, Overloaded, RadixError
 from .. import messages as m
 
 MAX_PENDING_BYTES = 1 << 20
@@ -46,7 +48,10 @@ class ClientLike(Protocol):
         ...
 
     def request(
-        self, message: Any, on_delta: Callable[[m.Delta], None] | None = None
+        self,
+        message: Any,
+        on_delta: Callable[[m.Delta], None] | None = None,
+        on_accepted: Callable[[m.Accepted], None] | None = None,
     ) -> Future[Any]:
         """Ask; cancelling the future aborts the request."""
         ...
@@ -65,30 +70,32 @@ class Watcher(Protocol):
 
 
 class LiveRequest:
-    """One Generate on its way. `constraint_field` names the body's field that the constraint came from, for its errors' place."""
+    """One Generate on its way. `on_change` is told of new text and of the end."""
 
     def __init__(
         self,
         client: ClientLike,
         message: m.Generate,
         *,
-        constraint_field: str = "",
         max_pending_bytes: int = MAX_PENDING_BYTES,
         watchers: Sequence[Watcher] = (),
     ) -> None:
         self.message = message
         self.started_s = time.monotonic()
-        self._constraint_field = constraint_field
+        self.on_change: Callable[[], None] = _nobody
+        self.is_accepted = False  # the gateway took it: prompt and constraint are what they should
         self._max_pending_bytes = max_pending_bytes
         self._watchers = watchers
         self._pending: dict[int, list[m.Delta]] = {}  # by output, the longest waiting first
         self._num_pending_bytes = 0
-        self._waiters: set[asyncio.Future[None]] = set()
+        self.news = asyncio.Event()  # set at each change
         self._finished: m.Finished | None = None
         self._error: BaseException | None = None
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._future = client.request(message, self._bring(self._on_delta))
+        self._future = client.request(
+            message, self._bring(self._on_delta), self._bring(self._on_accepted)
+        )
         self._future.add_done_callback(self._bring(self._on_done))
 
     # ------------------------------------------------------------------------------------------ reading
@@ -97,6 +104,13 @@ class LiveRequest:
     def is_over(self) -> bool:
         """Has the request ended? Text may still wait to be taken."""
         return self._finished is not None or self._error is not None
+
+    @property
+    def outcome(self) -> str:
+        """How it ended: finished, aborted (nobody wanted it any more) or failed."""
+        if self._finished is not None:
+            return "finished"
+        return "aborted" if isinstance(self._error, Aborted) else "failed"
 
     def __aiter__(self) -> AsyncIterator[m.Delta]:
         return self
@@ -109,12 +123,12 @@ class LiveRequest:
             if self.is_over:
                 self.check()
                 raise StopAsyncIteration
-            await _until_changed((self,))
+            await _news_of(self)
 
     async def finished(self) -> m.Finished:
         """The end. Raises what ended the request otherwise."""
         while not self.is_over:
-            await _until_changed((self,))
+            await _news_of(self)
         self.check()
         assert self._finished is not None
         return self._finished
@@ -132,14 +146,6 @@ class LiveRequest:
         """Raise what ended the request, if that was an error."""
         if self._error is not None:
             raise self._error
-
-    def add_waiter(self, waiter: asyncio.Future[None]) -> None:
-        """Tell `waiter` of the next change."""
-        self._waiters.add(waiter)
-
-    def forget_waiter(self, waiter: asyncio.Future[None]) -> None:
-        """It was told by somebody else, or stopped waiting."""
-        self._waiters.discard(waiter)
 
     # ------------------------------------------------------------------------------------------ ending
 
@@ -178,6 +184,9 @@ class LiveRequest:
 
         return call
 
+    def _on_accepted(self, accepted: m.Accepted) -> None:
+        self.is_accepted = True
+
     def _on_delta(self, delta: m.Delta) -> None:
         if self.is_over:
             return
@@ -201,8 +210,6 @@ class LiveRequest:
             self._end(None, Aborted("the request was aborted"))
             return
         error = future.exception()
-        if isinstance(error, GrammarError) and self._constraint_field:
-            error.place = self._constraint_field + error.place
         self._end(None if error is not None else future.result(), error)
 
     def _end(self, finished: m.Finished | None, error: BaseException | None) -> None:
@@ -212,45 +219,70 @@ class LiveRequest:
         self._wake()
 
     def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, set()
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self.news.set()
+        self.on_change()
 
 
 class LiveGroup:
-    """Several live requests read as one. If one fails, reading raises its error; leaving the block ends the others."""
+    """Several live requests read as one, each in its turn. If one fails, reading raises its error; leaving the block ends the others."""
 
     def __init__(self, lives: Sequence[LiveRequest]) -> None:
         self.lives = tuple(lives)
+        self._running = set(range(len(self.lives)))  # as far as the reader knows
+        self._changed: deque[int] = deque()  # who has news, in the order of their turns
+        self._is_listed = [False] * len(self.lives)
+        self.news = asyncio.Event()  # set at each change of one of them
+        self.failed = 0  # whose error was raised
+        for which, live in enumerate(self.lives):
+            live.on_change = partial(self._on_change, which)
+            self._on_change(which)  # something may have come before
 
     def __aiter__(self) -> AsyncIterator[tuple[int, m.Delta]]:
         return self
 
     async def __anext__(self) -> tuple[int, m.Delta]:
         while True:
-            for index, live in enumerate(self.lives):
-                delta = live.take()
+            while self._changed:
+                which = self._next_changed()
+                delta = self.lives[which].take()
                 if delta is not None:
-                    return index, delta
-            for live in self.lives:
-                live.check()
-            if all(live.is_over for live in self.lives):
+                    self._on_change(which)  # back in line: it may hold more, or be over
+                    return which, delta
+                self._drop_ended(which)
+            if not self._running:
                 raise StopAsyncIteration
-            await _until_changed(self.lives)
+            await _news_of(self)
 
     async def finished(self) -> list[m.Finished]:
         """All results, in order; the first error ends the wait."""
-        while not all(live.is_over for live in self.lives):
-            for live in self.lives:
-                live.check()
-            await _until_changed(self.lives)
+        while self._running:
+            while self._changed:
+                self._drop_ended(self._next_changed())
+            if self._running:
+                await _news_of(self)
         return [await live.finished() for live in self.lives]
 
     def abort(self) -> None:
         """End all of them."""
         for live in self.lives:
             live.abort()
+
+    def _on_change(self, which: int) -> None:
+        if not self._is_listed[which]:
+            self._is_listed[which] = True
+            self._changed.append(which)
+        self.news.set()
+
+    def _next_changed(self) -> int:
+        which = self._changed.popleft()
+        self._is_listed[which] = False
+        return which
+
+    def _drop_ended(self, which: int) -> None:
+        if self.lives[which].is_over:
+            self.failed = which
+            self.lives[which].check()
+            self._running.discard(which)
 
     def __enter__(self) -> Self:
         return self
@@ -264,20 +296,18 @@ class LiveGroup:
         self.abort()
 
 
-async def _until_changed(lives: Sequence[LiveRequest]) -> None:
+async def _news_of(read: LiveRequest | LiveGroup) -> None:
     """Until something changes. Whoever is cancelled here wants nothing any more: the requests end."""
-    waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    for live in lives:
-        live.add_waiter(waiter)
+    read.news.clear()
     try:
-        await waiter
+        await read.news.wait()
     except asyncio.CancelledError:
-        for live in lives:
-            live.abort()
+        read.abort()
         raise
-    finally:
-        for live in lives:
-            live.forget_waiter(waiter)
+
+
+def _nobody() -> None:
+    """Who listens before anybody does."""
 
 
 def _joined(deltas: list[m.Delta]) -> m.Delta:

@@ -1,7 +1,7 @@
 """What /metrics shows, in Prometheus' text format. Owns every metric's name; its registry is this server's own.
 
     counted here, as requests pass: HTTP requests by route and status; time to first token, between tokens, to the end, in the queue;
-    prompt, cached, completion and forced tokens
+    prompt, cached, completion and forced tokens; how late the event loop is
     asked of engine and gateway at each scrape: running, waiting, pages, evictions, hits ... (`StatsRequest`)
 
 A `LiveRequest` reports here by itself; endpoints have nothing to call. For an endpoint that runs no Generate: `observe_usage`.
@@ -121,6 +121,12 @@ class Metrics:
             buckets=_LONG_S,
             registry=registry,
         )
+        self._loop_lag = Histogram(
+            "radixlm_event_loop_lag_seconds",
+            "how late the server's loop runs what is due",
+            buckets=_SHORT_S,
+            registry=registry,
+        )
         self._tokens = Counter(
             "radixlm_tokens", "tokens by kind; cached ones are part of prompt, forced ones of completion",
             ("kind",), registry=registry,
@@ -155,11 +161,14 @@ class Metrics:
         """A generation ended."""
         for index in range(live.message.sampling.n):
             self._last_s.pop((id(live), index), None)
-        outcome = "finished" if finished is not None else "failed"
-        self._total.labels(outcome).observe(time.monotonic() - live.started_s)
+        self._total.labels(live.outcome).observe(time.monotonic() - live.started_s)
         if finished is not None:
             self._queue.observe(finished.queue_s)
             self.observe_usage(finished.usage)
+
+    def observe_loop_lag(self, lag_s: float) -> None:
+        """A due callback of the loop came this late."""
+        self._loop_lag.observe(lag_s)
 
     def observe_usage(self, usage: m.Usage) -> None:
         """Count the tokens of one answer. Live requests are counted by themselves."""

@@ -31,6 +31,8 @@ from .json_answer import JsonAnswer, encode_json
 log = logging.getLogger(__name__)
 
 RETRY_AFTER_S = 1
+_MAX_CHARACTERS = 2000  # of a message: it may quote what the client sent, which has megabytes
+_MAX_PARAM_CHARACTERS = 200
 
 
 class HttpRefusal(UserError):
@@ -112,25 +114,32 @@ def refusal_of(error: BaseException) -> Refusal:
         kind = _TYPE_OF_STATUS.get(error.status, "invalid_request_error")
         kind = "server_error" if error.status >= 500 else kind
         return Refusal(
-            error.status, text_of(error), kind, error.place or None, error.code, dict(error.headers)
+            error.status, text_of(error), kind, _param_of(error), error.code, dict(error.headers)
         )
     if isinstance(error, RadixError):
         for kind, status, type_name, code in _TABLE:
             if isinstance(error, kind):
                 headers = {"retry-after": str(RETRY_AFTER_S)} if status in (429, 503) else {}
-                return Refusal(
-                    status, text_of(error), type_name, error.place or None, code, headers
-                )
+                return Refusal(status, text_of(error), type_name, _param_of(error), code, headers)
     log.error("a request met a defect", exc_info=error)
     return _DEFECT
 
 
 def text_of(error: RadixError) -> str:
     """Message, place and hint: many programs show their users nothing but this text."""
-    text = error.message
-    if error.place and error.place not in text:
-        text = f"{text} (at {error.place})"
-    return f"{text}. {error.hint}" if error.hint else text
+    text = _shortened(error.message, _MAX_CHARACTERS)
+    place = _param_of(error)
+    if place is not None and place not in text:
+        text = f"{text} (at {place})"
+    return f"{text}. {_shortened(error.hint, _MAX_CHARACTERS)}" if error.hint else text
+
+
+def _param_of(error: RadixError) -> str | None:
+    return _shortened(error.place, _MAX_PARAM_CHARACTERS) or None
+
+
+def _shortened(text: str, num_characters: int) -> str:
+    return text if len(text) <= num_characters else f"{text[:num_characters]}..."
 
 
 def refuse(error: BaseException) -> JsonAnswer:

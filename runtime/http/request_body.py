@@ -16,14 +16,13 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
-from .context import server_of
+from .context import BodyBudget, server_of
 from .refusals import BodyError, ClientGone, HttpRefusal
 
 Body = TypeVar("Body", bound=msgspec.Struct)
 
 IGNORED_HEADER = "x-radixlm-ignored-fields"
 MAX_IGNORED = 32
-_DISCARD_TIMEOUT_S = 2.0
 _PATH = re.compile(r" - at `(?:key in )?\$(.*)`$", re.DOTALL)
 _BYTE = re.compile(r"\(byte (\d+)\)$")
 _UNPRINTABLE = re.compile(r"[^A-Za-z0-9_.\[\]$-]")
@@ -31,10 +30,11 @@ _UNPRINTABLE = re.compile(r"[^A-Za-z0-9_.\[\]$-]")
 
 async def read_body(request: Request, kind: type[Body]) -> tuple[Body, tuple[str, ...]]:
     """The body as `kind`, and the paths of the fields that were ignored. Raises BodyError, or HttpRefusal 413 or 408."""
-    settings = server_of(request).settings
+    server = server_of(request)
+    settings = server.settings
     try:
         async with asyncio.timeout(settings.read_timeout_s):
-            data = await _read(request, settings.max_body_bytes)
+            data = await _read(request, settings.max_body_bytes, server.bodies)
     except TimeoutError:
         raise HttpRefusal(
             f"the body did not arrive within {settings.read_timeout_s:g} s",
@@ -46,18 +46,20 @@ async def read_body(request: Request, kind: type[Body]) -> tuple[Body, tuple[str
     return parse_body(data, kind)
 
 
-async def _read(request: Request, max_bytes: int) -> bytes:
+async def _read(request: Request, max_bytes: int, budget: BodyBudget) -> bytes:
     announced = request.headers.get("content-length", "0")
-    if announced.isdigit() and int(announced) > max_bytes:
-        await _discard(request, max_bytes)
+    if announced.isdecimal() and int(announced) > max_bytes:
         raise _too_large(int(announced), max_bytes)
     data = bytearray()
-    async for piece in request.stream():
-        data += piece
-        if len(data) > max_bytes:
-            await _discard(request, max_bytes)
-            raise _too_large(len(data), max_bytes)
-    return bytes(data)
+    try:
+        async for piece in request.stream():
+            data += piece
+            budget.take(len(piece))
+            if len(data) > max_bytes:
+                raise _too_large(len(data), max_bytes)
+        return bytes(data)
+    finally:
+        budget.give_back(len(data))
 
 
 def _too_large(num_bytes: int, max_bytes: int) -> HttpRefusal:
@@ -67,20 +69,6 @@ def _too_large(num_bytes: int, max_bytes: int) -> HttpRefusal:
         code="body_too_large",
         headers={"connection": "close"},
     )
-
-
-async def _discard(request: Request, max_bytes: int) -> None:
-    """Take some more, unread: a client that is still writing when the connection closes would not see the answer."""
-    num_bytes = 0
-    try:
-        async with asyncio.timeout(_DISCARD_TIMEOUT_S):
-            while num_bytes <= 4 * max_bytes:
-                message = await request.receive()
-                num_bytes += len(message.get("body", b""))
-                if message["type"] != "http.request" or not message.get("more_body", False):
-                    return
-    except TimeoutError:
-        return
 
 
 def parse_body(data: bytes, kind: type[Body]) -> tuple[Body, tuple[str, ...]]:

@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 from uvicorn.server import ServerState
 
@@ -29,6 +30,7 @@ from .app import create_app
 from .connection import Connection
 from .context import ServerContext
 from .live_request import ClientLike
+from .loop_lag import LoopLag
 from .settings import ServerSettings
 
 log = logging.getLogger(__name__)
@@ -44,12 +46,11 @@ class HttpServer:
         self, client: ClientLike, settings: ServerSettings, more_routes: Sequence[BaseRoute] = ()
     ) -> None:
         self.settings = settings
-        self._more_routes = more_routes
+        app = create_app(client, settings, more_routes=more_routes)
+        self._context: ServerContext = app.state.server
+        self._uvicorn = uvicorn.Server(_uvicorn_config(app, settings))
         self._socket = _listening_socket(settings)
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
-        self._client = client
-        self._uvicorn: uvicorn.Server | None = None
-        self._context: ServerContext | None = None
         self._draining: asyncio.Task[None] | None = None
 
     def close(self) -> None:
@@ -63,28 +64,17 @@ class HttpServer:
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     async def run(self) -> None:
-        """Serve until `drain` or `stop` has done its work."""
-        settings = self.settings
-        app = create_app(self._client, settings, more_routes=self._more_routes)
-        self._context = app.state.server
-        config = uvicorn.Config(
-            app,
-            http=type(
-                "LimitedConnection", (Connection,), {"read_timeout_s": settings.read_timeout_s}
-            ),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            backlog=_BACKLOG,
-            h11_max_incomplete_event_size=settings.max_header_bytes,
-        )
-        server = self._uvicorn = uvicorn.Server(config)
+        """Serve until `drain` or `stop` has done its work, which may be before this begins."""
+        server = self._uvicorn
+        lag = LoopLag(self._context.metrics.observe_loop_lag)
+        lag.start()
         try:
-            await server.serve(sockets=[self._socket])
+            if not server.should_exit:
+                await server.serve(sockets=[self._socket])
         finally:
+            lag.stop()
+            for listener in getattr(server, "servers", ()):
+                listener.close()  # uvicorn does not, when it is stopped while it starts
             self._socket.close()
             await self._leave_nothing(server.server_state)
 
@@ -107,14 +97,11 @@ class HttpServer:
 
     def stop(self) -> None:
         """End now."""
-        if self._uvicorn is not None and self._context is not None:
-            self._context.lives.is_draining = True
-            self._context.lives.fail_all(ServiceError("the server was stopped"))
-            self._uvicorn.should_exit = self._uvicorn.force_exit = True
+        self._context.lives.is_draining = True
+        self._context.lives.fail_all(ServiceError("the server was stopped"))
+        self._uvicorn.should_exit = self._uvicorn.force_exit = True
 
     async def _drain(self) -> None:
-        assert self._uvicorn is not None
-        assert self._context is not None
         lives = self._context.lives
         lives.is_draining = True
         self._uvicorn.should_exit = True
@@ -136,16 +123,31 @@ def serve(
 
     `on_listening` is told when clients can connect. Raises ConfigError when the address cannot be listened on.
     """
-    try:
+    with contextlib.closing(runtime):
         server = HttpServer(runtime.client, settings, more_routes)
         _raise_file_limit()
         with _signals(runtime, server):
             running = runtime.on_loop(server.run())
             on_listening(server)
             running.result()
-    finally:
-        runtime.close()
+            runtime.close()  # a signal that comes meanwhile must not cut this short
     return 0
+
+
+def _uvicorn_config(app: Starlette, settings: ServerSettings) -> uvicorn.Config:
+    limits = {"read_timeout_s": settings.read_timeout_s}
+    return uvicorn.Config(
+        app,
+        http=type("LimitedConnection", (Connection,), limits),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        h11_max_incomplete_event_size=settings.max_header_bytes,
+    )
 
 
 def _listening_socket(settings: ServerSettings) -> socket.socket:

@@ -4,9 +4,10 @@
     answer = await unless_gone(request, compute())            # raises ClientGone, after ending compute()
 
 A stream's status is decided by its first frame: an error before it is an ordinary JSON answer with its status, so a generator should
-await the request's first delta before it yields anything. Where that takes longer than `keepalive_s`, the stream begins with a comment,
-and an error after the first byte becomes a frame `data: {"error": ...}` that ends it. While nothing comes, comments keep proxies and
-clients patient. A client that leaves cancels the generator, and with it the request. One that takes no byte for `stall_timeout_s` is cut off.
+await the request's first delta before it yields anything. While nothing comes, comments keep proxies and clients patient, but the first
+of them settles the status too: the silence before it counts from `is_accepted()` on, so that a schema whose compiling takes long can
+still be refused with a 400. An error after the first byte becomes a frame `data: {"error": ...}` that ends the stream. A client that
+leaves cancels the generator, and with it the request. One that takes no byte for `stall_timeout_s` is cut off.
 
 Frames: HTML Living Standard, section 9.2 (server-sent events). Owns the writing; knows no endpoint's shapes but the error's.
 """
@@ -14,7 +15,7 @@ Frames: HTML Living Standard, section 9.2 (server-sent events). Owns the writing
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -29,6 +30,7 @@ Answer = TypeVar("Answer")
 
 DONE = b"data: [DONE]\n\n"
 COMMENT = b": keepalive\n\n"
+_ACCEPTANCE_CHECKS = 8  # in the time of one comment
 
 
 def data(payload: bytes, event: str = "") -> bytes:
@@ -38,13 +40,18 @@ def data(payload: bytes, event: str = "") -> bytes:
 
 
 def event_stream(
-    request: Request, frames: AsyncGenerator[bytes, None], headers: Mapping[str, str] | None = None
+    request: Request,
+    frames: AsyncGenerator[bytes, None],
+    headers: Mapping[str, str] | None = None,
+    *,
+    is_accepted: Callable[[], bool] = lambda: True,
 ) -> Response:
-    """The answer that streams `frames`; each item may hold several."""
+    """The answer that streams `frames`; each item may hold several. `is_accepted`: can it no longer be the caller's mistake?"""
     settings = server_of(request).settings
     return EventStream(
         frames,
         headers or {},
+        is_accepted=is_accepted,
         keepalive_s=settings.keepalive_s,
         stall_timeout_s=settings.stall_timeout_s,
     )
@@ -58,6 +65,7 @@ class EventStream(Response):
         frames: AsyncGenerator[bytes, None],
         headers: Mapping[str, str],
         *,
+        is_accepted: Callable[[], bool],
         keepalive_s: float,
         stall_timeout_s: float,
     ) -> None:
@@ -67,16 +75,17 @@ class EventStream(Response):
         self.headers["content-type"] = "text/event-stream; charset=utf-8"
         del self.headers["content-length"]
         self._frames = frames
+        self._is_accepted = is_accepted
         self._keepalive_s = keepalive_s
         self._stall_timeout_s = stall_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Write the stream until it ends or its reader leaves."""
-        writer = _Writer(send, self.status_code, self.raw_headers, self._keepalive_s)
+        writer = _Writer(send, self.status_code, self.raw_headers)
         loop = asyncio.get_running_loop()
         pump = loop.create_task(self._pump(writer, scope, receive, send))
         gone = loop.create_task(_until_gone(receive))
-        clock = loop.create_task(writer.keep_alive(self._stall_timeout_s, scope))
+        clock = loop.create_task(self._keep_alive(writer, scope))
         try:
             await asyncio.wait({pump, gone}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -99,26 +108,53 @@ class EventStream(Response):
             await writer.write(data(error_json(error)))
             await writer.finish()
 
+    async def _keep_alive(self, writer: _Writer, scope: Scope) -> None:
+        """Comments while nothing comes; the end of a connection whose reader takes nothing."""
+        while not writer.is_begun and not writer.is_over and not self._is_accepted():
+            await asyncio.sleep(self._keepalive_s / _ACCEPTANCE_CHECKS)
+            writer.restart_silence()
+        while not writer.is_over or writer.is_writing:
+            limit_s = self._stall_timeout_s if writer.is_writing else self._keepalive_s
+            left_s = limit_s - writer.silence_s
+            if left_s > 0:
+                await asyncio.sleep(min(left_s, self._keepalive_s))
+            elif writer.is_writing:
+                cut_off(scope)
+                return
+            else:
+                await writer.write_comment()
+
 
 class _Writer:
     """One stream's bytes: frames and comments never mix, and nothing follows the end."""
 
-    def __init__(
-        self, send: Send, status: int, headers: list[tuple[bytes, bytes]], keepalive_s: float
-    ) -> None:
+    def __init__(self, send: Send, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self._send = send
         self._start = {"type": "http.response.start", "status": status, "headers": headers}
-        self._keepalive_s = keepalive_s
         self._loop = asyncio.get_running_loop()
         self._last_s = self._loop.time()  # when the last write began or ended
         self.lock = asyncio.Lock()
         self.is_begun = False
         self.is_over = False
-        self._is_writing = False
+        self.is_writing = False
+
+    @property
+    def silence_s(self) -> float:
+        """Time since the last write began or ended."""
+        return self._loop.time() - self._last_s
+
+    def restart_silence(self) -> None:
+        if not self.is_writing:
+            self._last_s = self._loop.time()
 
     async def write(self, frame: bytes) -> None:
         async with self.lock:
             await self._write(frame, more=True)
+
+    async def write_comment(self) -> None:
+        async with self.lock:
+            if not self.is_over:
+                await self._write(COMMENT, more=True)
 
     async def finish(self) -> None:
         async with self.lock:
@@ -126,27 +162,12 @@ class _Writer:
             await self._write(b"", more=False)
 
     async def _write(self, frame: bytes, *, more: bool) -> None:
-        self._is_writing, self._last_s = True, self._loop.time()
+        self.is_writing, self._last_s = True, self._loop.time()
         if not self.is_begun:
             self.is_begun = True
             await self._send(self._start)
         await self._send({"type": "http.response.body", "body": frame, "more_body": more})
-        self._is_writing, self._last_s = False, self._loop.time()
-
-    async def keep_alive(self, stall_timeout_s: float, scope: Scope) -> None:
-        """Comments while nothing comes; the end of a connection whose reader takes nothing."""
-        while not self.is_over or self._is_writing:
-            limit_s = stall_timeout_s if self._is_writing else self._keepalive_s
-            wait_s = self._last_s + limit_s - self._loop.time()
-            if wait_s > 0:
-                await asyncio.sleep(min(wait_s, self._keepalive_s))
-            elif self._is_writing:
-                cut_off(scope)
-                return
-            else:
-                async with self.lock:
-                    if not self.is_over:
-                        await self._write(COMMENT, more=True)
+        self.is_writing, self._last_s = False, self._loop.time()
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, Answer]) -> Answer:

@@ -4,7 +4,7 @@ Owns the wire types between client, gateway, engine and compile worker, and the 
 meaning or models. Names of branches and requests are chosen by the client, so everything pipelines without waiting for a reply.
 
     client --OpenBranch/Append/Generate/Score/Fork/CloseBranch/Abort/...--> gateway --Submit/Cancel/LoadProgram--> engine
-    client <--Delta/Finished/Failed/...------------------------------------ gateway <--Progress/Done/EngineFailed-- engine
+    client <--Accepted/Delta/Finished/Failed/...--------------------------- gateway <--Progress/Done/EngineFailed-- engine
                                                                             gateway --CompileJob--> worker --Compiled/Refused--> gateway
 """
 
@@ -14,6 +14,7 @@ import msgspec
 
 from .client import (
     Abort,
+    Accepted,
     Append,
     ClientMessage,
     CloseBranch,
@@ -77,6 +78,7 @@ from .values import (
 
 __all__ = [
     "Abort",
+    "Accepted",
     "Append",
     "Cancel",
     "Chat",

@@ -44,7 +44,7 @@ class Generate(msgspec.Struct, frozen=True, tag="generate"):
     segments: tuple[Segment, ...] = ()
     sampling: SamplingParams = SamplingParams()
     constraint: Spec | None = None
-    stream: bool = False
+    stream: bool = False  # answered with Accepted and Deltas before Finished
     namespace: str = ""
     strict_text: bool = False
     hints: Hints = Hints()
@@ -131,6 +131,12 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     engine_epoch: int = 0  # rises when the engine was restarted
 
 
+class Accepted(msgspec.Struct, frozen=True, tag="accepted"):
+    """A streaming request went on to the engine: its prompt was rendered and its constraint compiled. Sent once, before its first Delta."""
+
+    request: str
+
+
 class Delta(msgspec.Struct, frozen=True, tag="delta"):
     """New text of output `index` of a streaming request; never splits a code point."""
 
@@ -214,5 +220,14 @@ class Flushed(msgspec.Struct, frozen=True, tag="flushed"):
 
 
 GatewayMessage = (
-    Ready | Delta | Finished | Scored | Failed | StatsReply | Tokenized | Vocabulary | Flushed
+    Ready
+    | Accepted
+    | Delta
+    | Finished
+    | Scored
+    | Failed
+    | StatsReply
+    | Tokenized
+    | Vocabulary
+    | Flushed
 )

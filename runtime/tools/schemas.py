@@ -22,6 +22,7 @@ _DELICATE = frozenset(
         "then",
         "else",
         "dependentSchemas",
+        "dependentRequired",
         "dependencies",
         "patternProperties",
         "propertyNames",
@@ -95,6 +96,9 @@ def _closed(node: Any) -> Any:
     for key in _SCHEMAS:
         if key in closed:
             closed[key] = _closed(closed[key])
-    if isinstance(closed.get("properties"), dict):
+    properties, required = closed.get("properties"), closed.get("required")
+    # a property that is required but not declared needs the object open
+    names: list[Any] = cast("list[Any]", required) if isinstance(required, list) else []
+    if isinstance(properties, dict) and all(isinstance(n, str) and n in properties for n in names):
         closed.setdefault("additionalProperties", False)
     return closed

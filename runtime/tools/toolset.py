@@ -94,7 +94,7 @@ class ToolSet:
 
     @property
     def is_open_ended(self) -> bool:
-        """Whether the output may be free text: then one that max_tokens cut is complete to its grammar, and is cut all the same."""
+        """Whether the output may be free text, unless there is a response schema: a free text is complete to its grammar wherever it is cut."""
         return self.is_active and not self.is_required
 
     @property

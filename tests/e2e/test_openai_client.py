@@ -216,7 +216,7 @@ def test_several_prompts_are_completed_in_order(api: OpenAI) -> None:
             "unsupported_schema", "response_format.json_schema.schema",
         ),
         ({"extra_body": {"regex": "(a"}}, "unsupported_schema", "regex"),
-        ({"messages": [{"role": "user", "content": "word " * 20000}]}, "context_length_exceeded", None),
+        ({"messages": [{"role": "user", "content": "word " * 20000}]}, "context_length_exceeded", "messages"),
         ({"messages": [{"role": "banana", "content": "Hi"}]}, "invalid_prompt", "messages[0].role"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
          "invalid_prompt", "messages[0].content[0]"),

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_tokenizer import BEGIN, BOS, END, TOKEN_BYTES, ToyTokenizer
 
-from radixlm.errors import PromptError
+from radixlm.errors import ContextOverflow, PromptError
 from radixlm.runtime import messages as m
-from radixlm.runtime.branches import Branch, cut_output
+from radixlm.runtime.branches import PART_CHARS, Branch, cut_output
 from radixlm.runtime.text_memory import TextMemory
 
 TEXT = st.text(alphabet=" anbxyzé:YES<end>", max_size=12)
@@ -213,3 +213,20 @@ def test_a_remembered_text_with_replacements_reports_them_and_is_not_used_when_s
     strict.append([m.Text("a\x07 ban the")])
     with pytest.raises(PromptError):
         strict.prompt_ids()
+
+
+@pytest.mark.parametrize("unit", ["banana xyz ", "é", "<end> an"])
+def test_a_text_of_many_parts_gets_the_ids_of_the_whole_text(unit: str) -> None:
+    text = unit * (3 * PART_CHARS // len(unit))
+    branch = new_branch()
+    branch.append([m.Text(text[:100]), m.Text(text[100:])])
+    assert branch.prompt_ids() == ids_of(text)
+
+
+def test_a_text_that_cannot_fit_is_refused_before_all_of_it_is_tokenized() -> None:
+    tokenizer = ToyTokenizer()
+    branch = Branch(tokenizer, TextMemory(0), max_tokens=PART_CHARS)
+    branch.append([m.Text("b c " * (10 * PART_CHARS // 4))])
+    with pytest.raises(ContextOverflow, match=f"holds {PART_CHARS}"):
+        branch.prompt_ids()
+    assert tokenizer.num_encoded_chars < 3 * PART_CHARS

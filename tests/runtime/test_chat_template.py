@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from text_samples import odd_texts
 from tiny_vocabularies import CHATML
 
 from radixlm.errors import ModelError, PromptError
+from radixlm.runtime.chat_messages import Shield
 from radixlm.runtime.chat_template import ChatTemplate, Piece
 from radixlm.runtime.template_budget import TemplateLimits
 
@@ -138,6 +140,14 @@ def test_what_looks_like_a_sentinel_or_a_token_survives(content: str) -> None:
     text = "".join(piece.text for piece in pieces)
     assert text.count(content) >= 2
     assert "<|eot_id|>" in text
+
+
+def test_a_text_full_of_sentinels_costs_one_look_at_it() -> None:
+    # a search for each of them in turn would take hours here, and the gateway answers nobody meanwhile
+    content = "<s>" + "".join(f"~{number}#" for number in range(400_000))
+    shield = Shield(re.compile("<s>"), [content])
+    assert shield.restore(shield.hide(content)) == content
+    assert "<s>" not in shield.hide(content)
 
 
 @pytest.mark.parametrize(

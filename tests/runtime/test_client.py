@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from radixlm.errors import PromptError, ServiceError
+from radixlm.errors import PromptError
 from radixlm.runtime import messages as m
 from radixlm.runtime.client import Client
 from radixlm.runtime.loops import new_event_loop
@@ -36,6 +36,24 @@ def test_a_request_that_no_message_holds_fails_with_both_sizes(client: Client) -
         future.result(0)
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        m.Generate("r", segments=(m.Ids((2**70,)),)),
+        m.Generate("r", sampling=m.SamplingParams(stop_token_ids=(2**70,))),
+        m.Generate("r", segments=(m.Chat(({"role": "user", "n": 2**70},)),)),
+    ],
+)
+def test_what_no_message_can_carry_is_the_user_s_mistake(
+    client: Client, message: m.Generate
+) -> None:
+    # a server would answer 503 otherwise, and the caller would send it again and again
+    future = client.request(message)
+    turn(client)
+    with pytest.raises(PromptError, match="cannot be written"):
+        future.result(0)
+
+
 def test_a_branch_that_misses_a_refused_append_fails_with_its_forks(client: Client) -> None:
     client.send(m.OpenBranch("b"))
     client.send(m.OpenBranch("c"))
@@ -48,7 +66,7 @@ def test_a_branch_that_misses_a_refused_append_fails_with_its_forks(client: Clie
     ]
     turn(client)
     for future in futures[:2]:
-        with pytest.raises(ServiceError, match="cannot be written"):
+        with pytest.raises(PromptError, match="cannot be written"):
             future.result(0)
     assert not futures[2].done()
     client.send(m.CloseBranch("b"))

@@ -141,3 +141,10 @@ def test_every_sample_of_n_is_remembered_for_a_history_sent_back() -> None:
         h.tell(generate(f"back{number}", text=text + " on"))
         assert h.submit.token_ids == h.ids("say ") + oddly[number] + h.ids(" on")
     assert h.gateway.counters()["text_memory_hits"] == 2
+
+
+def test_what_cannot_fit_is_refused_also_while_the_engine_is_replaced() -> None:
+    h = GatewayHarness()
+    h.gateway.on_engine_died("gone")
+    h.tell(generate("r", text="b c " * 100_000))
+    assert [f.error.name for f in h.answers(m.Failed)] == ["ContextOverflow"]

@@ -6,6 +6,7 @@ from gateway_harness import GatewayHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from radixlm.grammar.spec import Regex
 from radixlm.runtime import messages as m
 from radixlm.runtime.stop_strings import StopStrings
 
@@ -119,3 +120,24 @@ def test_one_failed_choice_fails_the_score_once_and_cancels_the_others() -> None
     assert len(h.answers(m.Failed)) == 1
     assert h.sent(m.Cancel) == [m.Cancel(second.request)]
     assert not h.answers(m.Scored)
+
+
+# ------------------------------------------------------------------------------------------ acceptance
+
+
+def test_a_stream_is_accepted_once_when_its_constraint_is_compiled_and_before_its_text() -> None:
+    h = GatewayHarness()
+    h.tell(generate(text="go", stream=True, constraint=Regex("a+")))
+    assert h.answers(m.Accepted) == []  # the worker still thinks
+    (job,) = h.jobs
+    h.gateway.on_worker(m.Refused(job.program, m.WireError("GrammarError", "no")))
+    assert h.answers(m.Accepted) == []
+    assert len(h.answers(m.Failed)) == 1
+
+    h.tell(generate("s", text="go", stream=True))
+    assert h.answers(m.Accepted) == [m.Accepted("s")]
+    h.progress(h.submit, h.ids("ab"))
+    assert [type(answer) for answer in h.answers(object)][-2:] == [m.Accepted, m.Delta]
+
+    h.tell(generate("w", text="go"))  # nobody waits for the first word of a whole answer
+    assert h.answers(m.Accepted) == [m.Accepted("s")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import stat
@@ -342,3 +343,21 @@ def test_two_threads_may_close_at_once() -> None:
     for thread in threads:
         thread.join(WAIT_S)
     assert not any(thread.is_alive() for thread in threads)
+
+
+def test_what_still_runs_on_the_loop_is_cancelled_at_the_end() -> None:
+    runtime = Runtime(EngineConfig.create(model="toy", threads=1), toy_command)
+    begun, ended = threading.Event(), threading.Event()
+
+    async def endless() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(600)
+        finally:
+            ended.set()
+
+    running = runtime.on_loop(endless())
+    assert begun.wait(30)
+    runtime.close()
+    assert ended.is_set()
+    assert running.cancelled()

@@ -35,7 +35,7 @@ SCHEMA = {
 
 def document_of(request: Request) -> str:
     """The document's text in a prompt."""
-    return request.prompt.partition("Document:\n")[2].partition("<|im_end|>")[0]
+    return request.prompt.partition("<|im_start|>user\n")[2].partition("<|im_end|>")[0]
 
 
 def answer(request: Request) -> str:

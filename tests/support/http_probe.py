@@ -42,9 +42,9 @@ async def probe(request: Request) -> Response:
         stream=body.stream,
         namespace=server.namespace(request, body.cache_salt),
     )
-    live = server.start(message, constraint_field="regex")
+    live = server.start(message)
     if body.stream:
-        return event_stream(request, _frames(live))
+        return event_stream(request, _frames(live), is_accepted=lambda: live.is_accepted)
     finished = await unless_gone(request, live.finished())
     return JsonAnswer(_answer(finished), headers=ignored_headers(ignored))
 

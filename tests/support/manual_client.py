@@ -26,7 +26,10 @@ class ManualClient:
         return f"{prefix}.{next(self._numbers)}"
 
     def request(
-        self, message: Any, on_delta: Callable[[m.Delta], None] | None = None
+        self,
+        message: Any,
+        on_delta: Callable[[m.Delta], None] | None = None,
+        on_accepted: Callable[[m.Accepted], None] | None = None,
     ) -> Future[Any]:
         future: Future[Any] = Future()
         self.asked.append(message)

@@ -32,6 +32,8 @@ class Script:
     error: RadixError | None = None
     fails_after: int | None = None  # tokens streamed before `error`
     never_ends: bool = False
+    accepted_after_s: float = 0.0  # before that nothing comes, an error included
+    fails_after_s: float = 0.0  # from the last text to `error`
 
 
 Answer = Callable[[m.Generate], Script]
@@ -57,7 +59,10 @@ class ScriptedClient:
         return f"{prefix}.{next(self._numbers)}"
 
     def request(
-        self, message: Any, on_delta: Callable[[m.Delta], None] | None = None
+        self,
+        message: Any,
+        on_delta: Callable[[m.Delta], None] | None = None,
+        on_accepted: Callable[[m.Accepted], None] | None = None,
     ) -> Future[Any]:
         future: Future[Any] = Future()
         if isinstance(message, m.VocabularyRequest):
@@ -66,7 +71,9 @@ class ScriptedClient:
             future.set_result(m.Tokenized(message.request, _prompt_ids(message.segments)))
         else:
             self.asked.append(message)
-            task = asyncio.get_running_loop().create_task(self._run(message, future, on_delta))
+            task = asyncio.get_running_loop().create_task(
+                self._run(message, future, on_delta, on_accepted)
+            )
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             future.add_done_callback(lambda done: self._on_done(message, task, done))
@@ -78,10 +85,18 @@ class ScriptedClient:
             task.cancel()
 
     async def _run(
-        self, message: m.Generate, future: Future[Any], on_delta: Callable[[m.Delta], None] | None
+        self,
+        message: m.Generate,
+        future: Future[Any],
+        on_delta: Callable[[m.Delta], None] | None,
+        on_accepted: Callable[[m.Accepted], None] | None,
     ) -> None:
         scripts = [self.answer(message) for _ in range(message.sampling.n)]
         outputs = [self._output(script, message.sampling) for script in scripts]
+        await asyncio.sleep(max(script.accepted_after_s for script in scripts))
+        refused = any(script.error and script.fails_after is None for script in scripts)
+        if message.stream and on_accepted is not None and not refused:
+            on_accepted(m.Accepted(message.request))
         for index, (script, output) in enumerate(zip(scripts, outputs, strict=True)):
             if message.stream and on_delta is not None:
                 for delta in self._deltas(message, index, script, output):
@@ -91,6 +106,10 @@ class ScriptedClient:
         await asyncio.sleep(0)
         error = next((script.error for script in scripts if script.error is not None), None)
         if any(script.never_ends for script in scripts) or future.done():
+            return
+        if error is not None:
+            await asyncio.sleep(max(script.fails_after_s for script in scripts))
+        if future.done():
             return
         if error is not None:
             future.set_exception(error)

@@ -88,7 +88,12 @@ def plan_chat(
     return ChatPlan(
         generate,
         tools,
-        Limits(sampling.max_tokens, facts.context_length, facts.eos_token_ids),
+        Limits(
+            tools.is_open_ended and answer is None,
+            sampling.max_tokens,
+            facts.context_length,
+            facts.eos_token_ids,
+        ),
         answer,
         sampling.logprobs,
         bool(options is not None and options.include_usage),
@@ -125,7 +130,7 @@ def _choice(
     plan: ChatPlan, index: int, output: m.Output, usage: m.Usage, table: TokenTable
 ) -> ChatChoice:
     parser = plan.tools.parser()
-    is_cut = was_cut(output, usage.prompt_tokens, plan.tools, plan.limits)
+    is_cut = was_cut(output, usage.prompt_tokens, plan.limits)
     content, calls = collect([*parser.push(output.text), *parser.finish(is_cut)])
     message = ChatMessage(
         content,
@@ -221,7 +226,7 @@ class _ChoiceStream:
 
     def end(self, output: m.Output, usage: m.Usage) -> list[ChatChunkChoice]:
         plan = self._plan
-        is_cut = was_cut(output, usage.prompt_tokens, plan.tools, plan.limits)
+        is_cut = was_cut(output, usage.prompt_tokens, plan.limits)
         events = self._parser.finish(is_cut) if self._parser is not None else []
         parts = [ChatChunkChoice(self._index, self._delta(event)) for event in events]
         reason = finish_reason(is_cut=is_cut, has_calls=self._has_calls)

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ....errors import PromptError
+from ....errors import PromptError, SamplingError
 from ... import messages as m
 from ...detokenizer import decode_tokens
 from .answers import (
@@ -44,6 +44,7 @@ from .sampling import completion_sampling
 from .unsupported import refuse_unsupported
 
 MAX_PROMPTS = 1024  # of one request
+MAX_CHOICES = 4096  # of one request: its prompts times the samples of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,12 @@ def plan_completion(
     constraint = constraint_of(body)
     if body.echo and body.stream and body.logprobs is not None:
         raise PromptError("echo with logprobs cannot be streamed", place="echo")
+    segments = prompt_segments(body.prompt)
+    if len(segments) * sampling.n > MAX_CHOICES:
+        raise SamplingError(
+            f"{len(segments)} prompts with {sampling.n} samples each, a request takes {MAX_CHOICES} samples",
+            place="n" if body.best_of is None else "best_of",
+        )
     generates = tuple(
         m.Generate(
             new_id("completion"),
@@ -91,7 +98,7 @@ def plan_completion(
             stream=bool(body.stream),
             namespace=namespace,
         )
-        for segment in prompt_segments(body.prompt)
+        for segment in segments
     )
     return CompletionPlan(
         generates,

@@ -1,7 +1,7 @@
 """The constraint a body asks for, in any of the spellings clients use, as one `grammar.spec` value and the name of its field.
 
 Owns: response_format (OpenAI), structured_outputs and guided_* (vLLM), regex and json_schema (SGLang), choices (ours); only one may be given.
-Compiles nothing: what a schema may hold is the grammar's business; its errors are told in terms of the body by `in_terms_of_field`.
+Compiles nothing: what a schema may hold is the grammar's business.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from ....errors import GrammarError, RadixError, UserError
+from ....errors import GrammarError, UserError
 from ....grammar.spec import Choice, JsonSchema, Regex
 from .bodies import GenerationBody, ResponseFormat, StructuredOutputs
 
 _ANY_OBJECT = JsonSchema('{"type": "object"}')
 _FORMATS = "text, json_object or json_schema"
-_ANSWER_BESIDE_TOOLS = "/answer"  # its place in a structural tag
+ANSWER_PLACE = "/answer"  # of the constraint, in a structural tag beside tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +25,6 @@ class Constraint:
 
     spec: Regex | JsonSchema | Choice
     field: str
-
-
-def in_terms_of_field(constraint: Constraint | None, error: RadixError) -> RadixError:
-    """A GrammarError with the field before its place: `response_format.json_schema.schema#/properties/a`.
-
-    Errors of a tool's arguments name their place in the body by themselves.
-    """
-    if not isinstance(error, GrammarError) or constraint is None or error.place.startswith("tools"):
-        return error
-    place = error.place.removeprefix(_ANSWER_BESIDE_TOOLS)
-    message = error.message
-    if place[:1] not in ("", "#", "/"):  # a pattern's column is no path
-        message, place = f"{message} ({place})", ""
-    place = f"{constraint.field}{place}".removesuffix("#")
-    return GrammarError(message, place=place, hint=error.hint, keyword=error.keyword)
 
 
 def constraint_of(body: GenerationBody) -> Constraint | None:

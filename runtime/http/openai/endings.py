@@ -9,24 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ... import messages as m
-from ...tools import ToolSet
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may have cut an output. `max_tokens` None: the context alone."""
+    """What may have cut an output. `max_tokens` None: the context alone. `is_open_ended`: may it be free text among tools?"""
 
+    is_open_ended: bool
     max_tokens: int | None
     context_length: int
     eos_token_ids: tuple[int, ...]
 
 
-def was_cut(output: m.Output, num_prompt_tokens: int, tools: ToolSet, limits: Limits) -> bool:
+def was_cut(output: m.Output, num_prompt_tokens: int, limits: Limits) -> bool:
     """Did a limit end the output, rather than the model, a stop or its grammar?"""
     if output.finish_reason == "length":
         return True
     ids = output.token_ids
-    if not tools.is_open_ended or output.matched_stop is not None:
+    if not limits.is_open_ended or output.matched_stop is not None:
         return False
     if ids and ids[-1] in limits.eos_token_ids:
         return False

@@ -1,16 +1,16 @@
 """From the fields of a body to SamplingParams, with OpenAI's defaults: over HTTP the temperature is 1.0 unless said.
 
-Owns the translation, field by field, and the way back: which field of the body an error of a sampling argument is about. The ranges are
-`SamplingParams.check`'s. Knows nothing of prompts, tools or sockets.
+Owns the translation, field by field. The ranges are `SamplingParams.check`'s. Knows nothing of prompts, tools or sockets.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ....errors import RadixError, SamplingError
+from ....errors import SamplingError
 from ... import messages as m
 from .bodies import ChatBody, CompletionBody, GenerationBody
+from .places import in_terms_of_body
 
 DEFAULT_TEMPERATURE = 1.0
 DEFAULT_COMPLETION_TOKENS = 16  # of /v1/completions; a chat may fill the context
@@ -75,28 +75,8 @@ def _checked(body: GenerationBody, **own: Any) -> m.SamplingParams:
     try:
         params.check()
     except SamplingError as error:
-        raise in_terms_of(body, error) from None
+        raise in_terms_of_body(error, body) from None
     return params
-
-
-def in_terms_of(body: GenerationBody, error: RadixError) -> RadixError:
-    """The error with the place named as the body names it: the engine's `logprobs` is a chat's `top_logprobs`, and so on."""
-    if not isinstance(error, SamplingError):
-        return error
-    place = error.place
-    if isinstance(body, ChatBody):
-        if place == "max_tokens" and body.max_completion_tokens is not None:
-            place = "max_completion_tokens"
-        elif place == "logprobs":
-            place = "top_logprobs"
-    elif place == "n" and body.best_of is not None:
-        place = "best_of"
-    elif place == "prompt_logprobs":
-        place = "logprobs"
-    if place == error.place:
-        return error
-    message = error.message.replace(f"{error.place}=", f"{place}=", 1)
-    return SamplingError(message, place=place, hint=error.hint)
 
 
 def _or(value: Any, default: Any) -> Any:

@@ -16,16 +16,18 @@ from starlette.routing import Route
 from ....errors import RadixError
 from ..context import ServerContext, server_of
 from ..json_answer import JsonAnswer
+from ..live_request import LiveRequest
 from ..openai.answers import ChatAnswer, Head, Notes
 from ..openai.bodies import ChatBody
 from ..openai.chat import ChatPlan, ChatStream, chat_answer, plan_chat
-from ..openai.constraints import in_terms_of_field
 from ..openai.frames import frames_of
 from ..openai.logprobs import NoTokens, TokenTable
-from ..openai.sampling import in_terms_of
+from ..openai.places import in_terms_of_body
 from ..openai.unsupported import ineffective_fields
 from ..request_body import ignored_headers, read_body
 from ..sse import DONE, event_stream, unless_gone
+
+MAX_RELAXED = 16  # arguments of one request: each costs a compilation of all its tools
 
 
 async def chat_completions(request: Request) -> Response:
@@ -39,7 +41,7 @@ async def chat_completions(request: Request) -> Response:
     exchange = _Exchange(server, body, plan, Notes(ignored))
     headers = ignored_headers(ignored)
     if body.stream:
-        return event_stream(request, exchange.frames(), headers)
+        return event_stream(request, exchange.frames(), headers, is_accepted=exchange.is_accepted)
     return JsonAnswer(await unless_gone(request, exchange.whole()), headers=headers)
 
 
@@ -51,6 +53,11 @@ class _Exchange:
     body: ChatBody
     plan: ChatPlan
     notes: Notes
+    live: LiveRequest | None = None  # that runs now
+
+    def is_accepted(self) -> bool:
+        """Is the constraint compiled? One that a tool was relaxed in is another."""
+        return self.live is not None and self.live.is_accepted
 
     async def whole(self) -> ChatAnswer:
         """The answer that is not streamed."""
@@ -72,6 +79,7 @@ class _Exchange:
             stream = ChatStream(self.plan, self._head(), table, self.notes)
             try:
                 with self.server.start(self.plan.generate) as live:
+                    self.live = live
                     async for delta in live:
                         if chunks := stream.push(delta):
                             yield frames_of(chunks, options)
@@ -86,10 +94,11 @@ class _Exchange:
 
     def _relax(self, error: RadixError) -> None:
         """Go on with a tool less constrained, or raise the error in terms of the body."""
-        relaxed = self.plan.relaxed(error, self.server.client.new_id("chat"))
+        relaxed = None
+        if len(self.notes.warnings) < MAX_RELAXED:
+            relaxed = self.plan.relaxed(error, self.server.client.new_id("chat"))
         if relaxed is None:
-            error = in_terms_of_field(self.plan.answer, error)
-            raise in_terms_of(self.body, error) from None
+            raise in_terms_of_body(error, self.body, self.plan.answer, "messages") from None
         self.plan, warning = relaxed
         self.notes = Notes(self.notes.ignored_fields, (*self.notes.warnings, warning))
 

@@ -23,10 +23,9 @@ from ..openai.completions import (
     completion_answer,
     plan_completion,
 )
-from ..openai.constraints import in_terms_of_field
 from ..openai.frames import frames_of
 from ..openai.logprobs import NoTokens, TokenTable
-from ..openai.sampling import in_terms_of
+from ..openai.places import in_terms_of_body
 from ..openai.unsupported import ineffective_fields
 from ..request_body import ignored_headers, read_body
 from ..sse import DONE, event_stream, unless_gone
@@ -43,7 +42,7 @@ async def completions(request: Request) -> Response:
     exchange = _Exchange(server, body, plan, Notes(ignored))
     headers = ignored_headers(ignored)
     if body.stream:
-        return event_stream(request, exchange.frames(), headers)
+        return event_stream(request, exchange.frames(), headers, is_accepted=exchange.is_accepted)
     return JsonAnswer(await unless_gone(request, exchange.whole()), headers=headers)
 
 
@@ -55,6 +54,11 @@ class _Exchange:
     body: CompletionBody
     plan: CompletionPlan
     notes: Notes
+    group: LiveGroup | None = None  # that runs
+
+    def is_accepted(self) -> bool:
+        """Are all prompts on their way?"""
+        return self.group is not None and all(live.is_accepted for live in self.group.lives)
 
     async def whole(self) -> TextAnswer:
         """The answer that is not streamed."""
@@ -88,13 +92,16 @@ class _Exchange:
         yield frames_of([*chunks, *stream.end(finished)], options) + DONE
 
     def _in_terms_of_body(self, error: RadixError) -> RadixError:
-        return in_terms_of(self.body, in_terms_of_field(self.plan.constraint, error))
+        which = self.group.failed if self.group is not None else 0
+        place = "prompt" if len(self.plan.generates) == 1 else f"prompt[{which}]"
+        return in_terms_of_body(error, self.body, self.plan.constraint, place)
 
     def _start(self, stack: ExitStack) -> LiveGroup:
         lives = [
             stack.enter_context(self.server.start(generate)) for generate in self.plan.generates
         ]
-        return stack.enter_context(LiveGroup(lives))
+        self.group = stack.enter_context(LiveGroup(lives))
+        return self.group
 
     async def _ids(self, generate: m.Generate) -> tuple[int, ...]:
         """The ids of a prompt whose tokens are told one by one."""

@@ -16,6 +16,8 @@ from ..live_request import answer_of
 from ..refusals import BodyError
 from ..request_body import ignored_headers, read_body
 
+MAX_DETOKENIZED = 1 << 16  # or what the context holds: more would hold up the streams of others
+
 
 class TokenizeBody(msgspec.Struct):
     """`prompt` or `messages`, one of them."""
@@ -63,6 +65,11 @@ async def detokenize(request: Request) -> Response:
     server = server_of(request)
     body, ignored = await read_body(request, DetokenizeBody)
     server.check_model(body.model)
+    max_tokens = max(MAX_DETOKENIZED, server.client.facts.context_length)
+    if len(body.tokens) > max_tokens:
+        raise BodyError(
+            f"{len(body.tokens)} tokens, at most {max_tokens} are taken", place="tokens"
+        )
     vocabulary = await server.vocabulary.load()
     text = vocabulary.text_of(body.tokens, skip_special=body.skip_special_tokens)
     return JsonAnswer({"prompt": text}, headers=ignored_headers(ignored))

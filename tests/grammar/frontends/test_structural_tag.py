@@ -233,6 +233,7 @@ def test_a_structural_tag_is_a_value() -> None:
         (StructuralTag((Tag("<a>", CITY, "", "<b>"),)), "/tags/0/trigger", "does not start"),
         (StructuralTag((Tag("<a>", CITY, "", ""),)), "/tags/0/trigger", "does not start"),
         (StructuralTag((Tag("<a>", CITY, "\ud800", "<a>"),)), "/tags/0/end", "surrogate"),
+        (StructuralTag(TAGS, free_text=False, separator="\udfff"), "/separator", "surrogate"),
         (StructuralTag((TAGS[0], Tag("ca", CITY, "", "ca"))), "/tags", "contains the trigger"),
         (
             StructuralTag((Tag("<a>", StructuralTag(TAGS), "", "<a>"),)),

@@ -8,7 +8,7 @@ import threading
 import pytest
 from manual_client import ManualClient
 
-from radixlm.errors import Aborted, EngineDied, GrammarError, Overloaded
+from radixlm.errors import Aborted, EngineDied, Overloaded
 from radixlm.runtime import messages as m
 from radixlm.runtime.http.live_request import LiveGroup, LiveRequest
 
@@ -117,14 +117,14 @@ def test_logprobs_that_wait_count_as_memory() -> None:
     asyncio.run(body())
 
 
-def test_the_error_of_a_constraint_names_the_field_it_came_in() -> None:
+def test_how_a_request_ended_is_told_apart() -> None:
     async def body() -> None:
         client = ManualClient()
-        live = LiveRequest(client, generate(), constraint_field="response_format.schema")
-        client.fail(GrammarError("no such keyword", place="/properties/a"))
-        with pytest.raises(GrammarError) as caught:
-            await live.finished()
-        assert caught.value.place == "response_format.schema/properties/a"
+        done, failed, left = (LiveRequest(client, generate(name)) for name in "abc")
+        client.finish("x", which=0)
+        client.fail(EngineDied("gone"), which=1)
+        left.abort()
+        assert [live.outcome for live in (done, failed, left)] == ["finished", "failed", "aborted"]
 
     asyncio.run(body())
 
@@ -150,6 +150,33 @@ def test_a_group_is_read_as_one_and_fails_as_one() -> None:
             with pytest.raises(EngineDied):
                 await anext(group)
         assert client.futures[2].cancelled()
+
+    asyncio.run(body())
+
+
+def test_a_busy_member_of_a_group_does_not_keep_the_others_waiting() -> None:
+    async def body() -> None:
+        client = ManualClient()
+        group = LiveGroup([LiveRequest(client, generate(name)) for name in "abc"])
+        order: list[int] = []
+        for _ in range(6):  # each has text again before the next is read
+            for which in range(3):
+                client.delta("x", which=which)
+            order.append((await anext(group))[0])
+        assert order == [0, 1, 2, 0, 1, 2]
+
+    asyncio.run(body())
+
+
+def test_a_group_says_whose_error_it_raised() -> None:
+    async def body() -> None:
+        client = ManualClient()
+        group = LiveGroup([LiveRequest(client, generate(name)) for name in "abc"])
+        client.finish("x", which=0)
+        client.fail(EngineDied("gone"), which=1)
+        with pytest.raises(EngineDied):
+            await group.finished()
+        assert group.failed == 1
 
     asyncio.run(body())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from radixlm import errors
-from radixlm.runtime.http.refusals import BodyError, HttpRefusal, refusal_of
+from radixlm.runtime.http.refusals import BodyError, HttpRefusal, refusal_of, unknown_model
 
 USER, SERVER = "invalid_request_error", "server_error"
 
@@ -50,6 +50,13 @@ def test_a_defect_is_a_500_that_tells_nothing(error: Exception) -> None:
     refusal = refusal_of(error)
     assert refusal.status == 500
     assert "secret" not in str(refusal)
+
+
+def test_what_a_client_sent_is_not_quoted_without_end() -> None:
+    refusal = refusal_of(unknown_model("x" * 1_000_000, "m"))
+    assert len(refusal.message) < 4000
+    refusal = refusal_of(errors.PromptError("wrong", place="messages[0]." + "k" * 1_000_000))
+    assert len(refusal.message) + len(refusal.param or "") < 4000
 
 
 def test_what_may_be_tried_again_says_when() -> None:

@@ -8,18 +8,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
+from manual_client import ManualClient
 from process_checks import is_running, wait_until
 
 from radixlm.errors import ConfigError
-from radixlm.runtime.http.server import HttpServer
+from radixlm.runtime.http.server import HttpServer, serve
 from radixlm.runtime.http.settings import ServerSettings
 from radixlm.runtime.launch import Runtime
 
@@ -100,11 +102,47 @@ def test_the_second_signal_ends_at_once() -> None:
         program({"drain_timeout_s": 600}) as served,
         httpx.stream("POST", f"{served.url}/probe", json=LONG, timeout=WAIT_S) as answer,
     ):
-        next(lines_of(answer))
+        lines = lines_of(answer)  # kept: an iterator that is dropped closes the connection
+        next(lines)
         served.signal(signal.SIGTERM)
         wait_until(lambda: not accepts(served.url), what="a closed door")
+        assert served.process.poll() is None  # it waits for the stream
         served.signal(signal.SIGTERM)
         served.leaves_nothing()
+
+
+def test_signals_are_held_until_the_children_are_gone() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    handlers: list[object] = []
+
+    class Recorder:
+        client = ManualClient()
+
+        def on_loop(self, work: Coroutine[Any, Any, None]) -> Future[None]:
+            work.close()
+            done: Future[None] = Future()
+            done.set_result(None)
+            return done
+
+        def call_soon(self, function: object) -> None:
+            """Nothing runs here."""
+
+        def close(self) -> None:
+            handlers.append(signal.getsignal(signal.SIGTERM))
+
+    servers: list[HttpServer] = []
+    settings = ServerSettings.create(port=0)
+    assert serve(cast("Runtime", Recorder()), settings, on_listening=servers.append) == 0
+    servers[0].close()
+    assert handlers[0] is not before
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_server_that_is_stopped_before_it_runs_does_not_run(slow_runtime: Runtime) -> None:
+    server = HttpServer(slow_runtime.client, ServerSettings.create(port=0))
+    server.stop()
+    slow_runtime.on_loop(server.run()).result(WAIT_S)
+    assert not accepts(server.url)
 
 
 def test_an_engine_that_dies_ends_its_streams_with_an_error_and_the_next_one_serves_again() -> None:

@@ -60,6 +60,7 @@ def test_messages_become_the_ids_of_the_rendered_chat(client: httpx.Client) -> N
         ("/detokenize", {"tokens": [1, -1]}, "tokens[1]"),
         ("/detokenize", {"tokens": [1, 9999]}, "tokens[1]"),
         ("/detokenize", {"tokens": ["a"]}, "tokens[0]"),
+        ("/detokenize", {"tokens": [1] * 65537}, "tokens"),
     ],
 )
 def test_a_wrong_body_is_named(client: httpx.Client, path: str, body: object, param: str) -> None:

@@ -47,6 +47,8 @@ def test_objects_with_declared_properties_are_closed_at_every_depth() -> None:
         {"type": "object", "properties": {"a": {"oneOf": [{"properties": {"b": {}}}, {}]}}},
         {"type": "object", "properties": {"a": {}}, "patternProperties": {"^x": {}}},
         {"type": "object", "properties": {"a": {}}, "minProperties": 2},
+        {"type": "object", "properties": {"a": {}}, "required": ["a", "b"]},
+        {"type": "object", "properties": {"a": {}}, "dependentRequired": {"a": ["b"]}},
     ],
 )  # fmt: skip
 def test_schemas_that_closing_could_contradict_stay_as_they_are(parameters: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from scripted_client import Script, ScriptedClient
 from stream_reading import events_of
 
-from radixlm.errors import EngineDied, GrammarError, Overloaded
+from radixlm.errors import ContextOverflow, EngineDied, GrammarError, Overloaded
 from radixlm.grammar.spec import JsonSchema, Regex, StructuralTag
 from radixlm.runtime import messages as m
 
@@ -289,6 +289,40 @@ def test_text_among_tools_ends_with_length_where_the_limit_cut_it(
     assert chunks[-1]["choices"][0]["finish_reason"] == reason
 
 
+@pytest.mark.parametrize("text", ['{"name":"Ada"}', CALL])
+def test_an_answer_under_a_schema_that_ends_at_the_limit_is_whole(
+    client: ScriptedClient, post: Post, text: str
+) -> None:
+    # unlike free text it is complete at its end only: what the engine calls stopped is
+    client.answer = lambda _: Script(text, has_end=False)
+    fields: dict[str, Any] = {
+        "tools": [WEATHER],
+        "max_tokens": len(text),
+        "response_format": {"type": "json_object"},
+    }
+    (choice,) = post(**fields).json()["choices"]
+    assert choice["finish_reason"] == ("tool_calls" if text == CALL else "stop")
+    chunks = events_of(post(**fields, stream=True).text)[:-1]
+    assert chunks[-1]["choices"][0]["finish_reason"] == choice["finish_reason"]
+
+
+def test_the_arguments_that_are_relaxed_one_after_another_are_bounded(
+    client: ScriptedClient, post: Post
+) -> None:
+    # each costs a compilation of all tools: a request must not ask for thousands
+    def answer(asked: m.Generate) -> Script:
+        place = f"tools[0].function.parameters#/properties/p{len(client.asked) - 1}"
+        return Script(error=GrammarError("no", place=place))
+
+    client.answer = answer
+    properties = {f"p{number}": {"pattern": "x"} for number in range(40)}
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"properties": properties}}}
+    refused = post(tools=[tool])
+    assert refused.status_code == 400
+    assert refused.json()["error"]["param"].startswith("tools[0].function.parameters#/properties/p")
+    assert 2 < len(client.asked) < 30
+
+
 def test_a_tool_the_grammar_refuses_loses_its_constraint_and_the_answer_says_so(
     client: ScriptedClient, post: Post
 ) -> None:
@@ -417,6 +451,21 @@ def test_regex_and_choices_are_constraints_of_their_own(client: ScriptedClient, 
     assert post(regex="[ab]+").status_code == 200
     assert post(structured_outputs={"regex": "[ab]+"}).status_code == 200
     assert [asked.constraint for asked in client.asked] == [Regex("[ab]+")] * 2
+
+
+def test_a_long_salt_costs_no_memory_in_the_cache(client: ScriptedClient, post: Post) -> None:
+    post(cache_salt="a" * 100_000)
+    post(cache_salt="a" * 100_001)
+    first, second = (asked.namespace for asked in client.asked)
+    assert first != second
+    assert len(first) < 100
+
+
+def test_a_prompt_that_is_refused_is_named(client: ScriptedClient, post: Post) -> None:
+    client.answer = lambda _: Script(error=ContextOverflow("too long"))
+    for stream in (False, True):
+        error = post(stream=stream).json()["error"]
+        assert (error["param"], error["code"]) == ("messages", "context_length_exceeded")
 
 
 def test_callers_with_different_salts_share_no_cache(client: ScriptedClient, post: Post) -> None:

@@ -11,7 +11,7 @@ from openai import AsyncOpenAI
 from scripted_client import Script, ScriptedClient
 from stream_reading import events_of
 
-from radixlm.errors import EngineDied, SamplingError
+from radixlm.errors import EngineDied, PromptError, SamplingError
 from radixlm.runtime import messages as m
 
 PATH = "/v1/completions"
@@ -147,6 +147,9 @@ def test_the_best_of_several_is_the_likeliest_per_token(client: ScriptedClient, 
         ({"echo": True, "logprobs": 1, "stream": True}, "echo"),
         ({"logprobs": -1}, "logprobs"),
         ({"max_tokens": -1}, "max_tokens"),
+        ({"prompt": ["a"] * 1000, "n": 1000}, "n"),
+        ({"prompt": ["a"] * 1000, "best_of": 1000}, "best_of"),
+        ({"prompt": ["a"] * 1025}, "prompt"),
         ({"guided_grammar": "x"}, "guided_grammar"),
     ],
 )
@@ -171,6 +174,24 @@ def test_if_one_prompt_fails_the_others_are_ended_and_the_error_is_the_answer(
     refused = post(PATH, prompt=["good", "bad"])
     assert refused.status_code == 503
     assert client.cancelled == [client.asked[0].request]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("prompt", "param"), [("bad", "prompt"), (["bad"], "prompt"), (["good", "bad"], "prompt[1]")]
+)
+def test_the_prompt_that_is_refused_is_named(
+    client: ScriptedClient, post: Post, prompt: Any, param: str, stream: bool
+) -> None:
+    def answer(asked: m.Generate) -> Script:
+        if asked.segments == (m.Text("bad"),):
+            return Script(error=PromptError("it is empty"))
+        return Script(never_ends=True, text="")
+
+    client.answer = answer
+    refused = post(PATH, prompt=prompt, stream=stream)
+    assert refused.status_code == 400
+    assert refused.json()["error"]["param"] == param
 
 
 def test_an_argument_that_the_engine_refuses_is_named_as_the_body_names_it(

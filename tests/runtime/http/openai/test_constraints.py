@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from radixlm.errors import EngineDied, GrammarError, UserError
+from radixlm.errors import UserError
 from radixlm.grammar.spec import Choice, JsonSchema, Regex
 from radixlm.runtime.http.openai.bodies import ChatBody
-from radixlm.runtime.http.openai.constraints import Constraint, constraint_of, in_terms_of_field
+from radixlm.runtime.http.openai.constraints import constraint_of
 
 SCHEMA: Any = {"type": "object", "properties": {"b": {"type": "integer"}, "a": {"const": "é"}}}
 
@@ -72,28 +72,3 @@ def test_two_constraints_are_refused_by_both_names() -> None:
     with pytest.raises(UserError, match=r"response_format and regex") as caught:
         found(response_format={"type": "json_object"}, regex="a")
     assert caught.value.place == "regex"
-
-
-@pytest.mark.parametrize(
-    ("place", "told", "message"),
-    [
-        ("#/properties/a", "regex#/properties/a", "wrong"),
-        ("/answer#/properties/a", "regex#/properties/a", "wrong"),
-        ("#", "regex", "wrong"),
-        ("", "regex", "wrong"),
-        ("column 3", "regex", "wrong (column 3)"),
-        ("tools[0].function.parameters#/x", "tools[0].function.parameters#/x", "wrong"),
-    ],
-)
-def test_a_refusal_of_the_grammar_is_told_with_the_bodys_field(
-    place: str, told: str, message: str
-) -> None:
-    constraint = Constraint(Regex("a"), "regex")
-    error = in_terms_of_field(constraint, GrammarError("wrong", place=place, hint="H"))
-    assert (error.message, error.place, error.hint) == (message, told, "H")
-
-
-def test_other_errors_have_no_place_in_the_constraint() -> None:
-    error = EngineDied("x")
-    assert in_terms_of_field(Constraint(Regex("a"), "regex"), error) is error
-    assert in_terms_of_field(None, error) is error

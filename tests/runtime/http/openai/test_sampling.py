@@ -7,13 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from radixlm.errors import PromptError, SamplingError
 from radixlm.runtime import messages as m
 from radixlm.runtime.http.openai.bodies import ChatBody, CompletionBody
 from radixlm.runtime.http.openai.sampling import (
     chat_sampling,
     completion_sampling,
-    in_terms_of,
 )
 
 DEFAULTS = m.SamplingParams(temperature=1.0)
@@ -80,28 +78,3 @@ def test_echo_with_logprobs_asks_for_the_prompts() -> None:
     assert text(echo=True, logprobs=2).prompt_logprobs == 2
     assert text(echo=True).prompt_logprobs is None
     assert text(logprobs=2).prompt_logprobs is None
-
-
-@pytest.mark.parametrize(
-    ("body", "place", "name"),
-    [
-        (ChatBody(max_completion_tokens=1), "max_tokens", "max_completion_tokens"),
-        (ChatBody(max_tokens=1), "max_tokens", "max_tokens"),
-        (ChatBody(), "logprobs", "top_logprobs"),
-        (CompletionBody(), "logprobs", "logprobs"),
-        (CompletionBody(), "prompt_logprobs", "logprobs"),
-        (CompletionBody(best_of=3), "n", "best_of"),
-        (CompletionBody(n=3), "n", "n"),
-        (ChatBody(), "stop", "stop"),
-    ],
-)
-def test_an_error_of_the_engine_names_the_bodys_field(
-    body: ChatBody | CompletionBody, place: str, name: str
-) -> None:
-    error = in_terms_of(body, SamplingError(f"{place}=7 is wrong", place=place, hint="H"))
-    assert (error.message, error.place, error.hint) == (f"{name}=7 is wrong", name, "H")
-
-
-def test_other_errors_stay_as_they_are() -> None:
-    error = PromptError("x", place="n")
-    assert in_terms_of(CompletionBody(best_of=2), error) is error
