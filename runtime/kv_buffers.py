@@ -6,10 +6,15 @@ its layout). The memory is zeroed lazily by the operating system, so a large poo
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import torch
 
 from ..errors import ConfigError
 from ..kernels.ops import KEY_BLOCK, DecoderShape, KvPool
+
+_CACHE_LINE = 64  # bytes
 
 
 def num_pool_bytes(shape: DecoderShape, num_pages: int, page_size: int, dtype: torch.dtype) -> int:
@@ -35,7 +40,11 @@ def allocate_pool(
         raise ConfigError(f"page_size={page_size} does not divide {KEY_BLOCK}", place="page_size")
     size = (shape.num_layers, 2, num_pages * page_size, shape.num_kv_heads, shape.head_dim)
     try:
-        storage = torch.zeros(size, dtype=dtype, device=device)
+        storage = (
+            _zeros(size, dtype)
+            if device == "cpu"
+            else torch.zeros(size, dtype=dtype, device=device)
+        )
     except (RuntimeError, MemoryError) as error:
         num_bytes = num_pool_bytes(shape, num_pages, page_size, dtype)
         raise ConfigError(
@@ -44,3 +53,11 @@ def allocate_pool(
             hint="Use fewer pages or a smaller dtype",
         ) from error
     return KvPool(storage, page_size)
+
+
+def _zeros(size: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """Zeroed memory, of cache lines, that the system hands out page by page when it is first written; `torch.zeros` writes all of it."""
+    num_bytes = math.prod(size) * dtype.itemsize
+    memory = torch.from_numpy(np.zeros(num_bytes + _CACHE_LINE, np.uint8))
+    start = -memory.data_ptr() % _CACHE_LINE
+    return memory[start : start + num_bytes].view(dtype).view(size)
