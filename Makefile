@@ -9,7 +9,7 @@ TORCH      ?= torch==2.13.0
 TORCH_ARGS ?=
 MODEL      ?= smollm2-135m
 
-.PHONY: demo test test-data lint bench clean
+.PHONY: demo test test-data lint bench soak clean
 
 $(VENV)/.installed: pyproject.toml
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
@@ -42,6 +42,11 @@ lint: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(PY) -m radixlm pull $(MODEL)
 	for bench in tests/bench/bench_*.py; do $(PY) $$bench || exit 1; done
+
+# The whole server under 100 mixed clients for three minutes: faults, memory and the event loop's lag.
+soak: $(VENV)/.installed
+	$(PY) -m radixlm pull $(MODEL)
+	$(PY) tests/bench/soak.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache

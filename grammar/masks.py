@@ -91,6 +91,11 @@ class TokenMasks:
         """Bytes of memoised masks, at most the budget given."""
         return self._num_memo_bytes
 
+    @property
+    def num_bytes(self) -> int:
+        """About the memory that the program costs by now: memoised masks and states."""
+        return self._num_memo_bytes + self.store.num_bytes
+
     def fill(self, state: MatchState, out: U32, budget: int | None = None) -> None:
         """Write the mask row of `state` into `out` ([ceil(V/32)] words). A budget below the state's distance is ignored."""
         if self.store.trim():

@@ -30,6 +30,10 @@ UNKNOWN = -2
 DEAD = -1
 _MAX_STATES = 60_000
 _MAX_STACKS = 400_000
+# of memory, measured roughly: they keep a bound on it honest
+_STATE_BYTES = 500
+_CONFIG_BYTES = 130
+_STACK_BYTES = 600
 
 
 class MatchState:
@@ -87,6 +91,7 @@ class StateStore:
         round_costs = [state_costs[moves.entries[body]] for body in moves.loop_body]
         self.stacks = StackStore(FrameCosts(state_costs, round_costs, moves.loop_exit))
         self._generation = 0
+        self._num_configs = 0  # of all known states together
         self._known: dict[tuple[object, ...], MatchState] = {}
         self.states: list[MatchState] = []
         self.table: I32 = np.full((256, self.num_classes), UNKNOWN, dtype=np.int32)
@@ -95,6 +100,16 @@ class StateStore:
         if start is None:
             raise GrammarError("the compiled grammar is damaged: it accepts nothing")
         self.start = start
+
+    @property
+    def num_bytes(self) -> int:
+        """About the memory of what is kept."""
+        return (
+            self.table.nbytes
+            + _STATE_BYTES * len(self._known)
+            + _CONFIG_BYTES * self._num_configs
+            + _STACK_BYTES * len(self.stacks)
+        )
 
     # ------------------------------------------------------------------------------------ steps
 
@@ -224,6 +239,7 @@ class StateStore:
                     NEVER, *(self.state_costs[source] + stack.cost for source, stack in configs)
                 )
             known = self._known[key] = MatchState(configs, is_accepting, holes, cost)
+            self._num_configs += len(configs)
         return known
 
     def index(self, state: MatchState) -> int:
@@ -244,6 +260,7 @@ class StateStore:
         if len(self.states) <= _MAX_STATES and len(self.stacks) <= _MAX_STACKS:
             return False
         self._generation += 1
+        self._num_configs = 0
         self._known.clear()
         self.states = []
         self.table = np.full((256, self.num_classes), UNKNOWN, dtype=np.int32)

@@ -80,7 +80,7 @@ class Engine:
         self._new_key = itertools.count().__next__
         self._live: dict[str, Submission] = {}
         self._outbox: list[EngineOutbound] = []
-        self._programs = ProgramStore(load_grammar, limits.max_programs)
+        self._programs = ProgramStore(load_grammar, limits.max_programs, limits.max_program_bytes)
         self.cache = PrefixCache(num_pages, page_size)
         self._scheduler = Scheduler(self.cache, limits)
         bans = Bans(facts.vocab_size, facts.eos_token_ids)
@@ -350,9 +350,7 @@ class Engine:
             "running": len(scheduler.running),
             "waiting": scheduler.num_waiting,
             "parked": scheduler.num_parked,
-            "waiting_grammar": self._programs.num_waiting,
-            "programs": len(self._programs),
-            "programs_loaded": self._programs.num_loaded,
+            **self._programs.counters(),
             "pages": cache.num_pages,
             "free_pages": cache.num_free,
             "evictable_pages": cache.num_evictable,

@@ -6,16 +6,30 @@ by `warm_up`, or for the first grammar. Knows nothing of requests.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from ..grammar.masks import TokenMasks
 from ..grammar.matcher import Matcher
 from ..grammar.program import GrammarProgram
 from ..grammar.vocabulary import Vocabulary
 from .vocab_facts import VocabFacts
 
-MASK_MEMO_BYTES = 16 << 20  # of one program; times max_programs is the most an engine keeps
+MASK_MEMO_BYTES = 16 << 20  # of one program
+
+
+class LoadedGrammar:
+    """A program over this model's vocabulary: a source of matchers that share its masks and states."""
+
+    def __init__(self, data: bytes, vocabulary: Vocabulary) -> None:
+        self._masks = TokenMasks(GrammarProgram.from_bytes(data), vocabulary, MASK_MEMO_BYTES)
+        self._num_data_bytes = len(data)
+
+    def __call__(self) -> Matcher:
+        """A fresh matcher."""
+        return Matcher(self._masks)
+
+    @property
+    def num_bytes(self) -> int:
+        """About the memory it takes; it grows with use."""
+        return self._num_data_bytes + self._masks.num_bytes
 
 
 class GrammarLoader:
@@ -25,10 +39,9 @@ class GrammarLoader:
         self._facts = facts
         self._vocabulary: Vocabulary | None = None
 
-    def __call__(self, data: bytes) -> Callable[[], Matcher]:
-        """A factory of fresh matchers of the program in `data`. Raises GrammarError when it is damaged."""
-        masks = TokenMasks(GrammarProgram.from_bytes(data), self.warm_up(), MASK_MEMO_BYTES)
-        return partial(Matcher, masks)
+    def __call__(self, data: bytes) -> LoadedGrammar:
+        """The program in `data`. Raises GrammarError when it is damaged."""
+        return LoadedGrammar(data, self.warm_up())
 
     def warm_up(self) -> Vocabulary:
         """The vocabulary, its trie built."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -54,9 +55,7 @@ ALIASES: Mapping[str, PackagedModel] = {
 def packaged_model(alias: str) -> PackagedModel:
     """The table row of `alias`, or ModelError with the known ones."""
     if alias not in ALIASES:
-        raise ModelError(
-            f"no model is called {alias!r}", hint=f"Known aliases: {', '.join(sorted(ALIASES))}"
-        )
+        raise ModelError(f"no model is called {alias!r}", hint=_hint_for(alias))
     return ALIASES[alias]
 
 
@@ -83,8 +82,21 @@ def resolve_model(name: str, cache_dir: Path | None = None) -> ModelFiles:
         return _resolve_folder(name, path)
     raise ModelError(
         f"no model {name!r}: neither an alias, nor a .gguf file, nor a folder",
-        hint=f"Known aliases: {', '.join(sorted(ALIASES))}",
+        hint=_hint_for(name),
     )
+
+
+def _hint_for(name: str) -> str:
+    """What the user of an unknown name may have meant: a misspelt alias, a model of a hub, a file that is elsewhere."""
+    known = f"Known aliases: {', '.join(sorted(ALIASES))}"
+    near = get_close_matches(name.rpartition("/")[2].lower(), ALIASES, n=1)
+    if near:
+        return f"Did you mean {near[0]}? {known}"
+    if name.endswith(".gguf"):
+        return f"Is the path right? {known}"
+    if "/" in name:
+        return f"Names of hubs are not looked up: download the folder first, and give its path. {known}"
+    return known
 
 
 def _resolve_alias(alias: str, cache_dir: Path) -> ModelFiles:

@@ -30,6 +30,7 @@ class SchedulerLimits:
     )
     min_follow_tokens: int = 4  # wait for a running leader only if that saves this many tokens
     max_programs: int = 64  # loaded grammars kept beyond those in use
+    max_program_bytes: int = 64 << 20  # of them, about; the one used last is kept whatever its size
 
     def __post_init__(self) -> None:
         """Raise ConfigError naming the first number that cannot work."""
@@ -47,6 +48,11 @@ class SchedulerLimits:
             raise ConfigError(
                 f"aging_tokens_per_step={self.aging_tokens_per_step!r} is not above 0: requests could wait for ever",
                 place="aging_tokens_per_step",
+            )
+        if self.max_program_bytes < 0:
+            raise ConfigError(
+                f"max_program_bytes={self.max_program_bytes!r} is negative",
+                place="max_program_bytes",
             )
         if self.max_refreshes_per_step < 0:
             raise ConfigError(

@@ -12,7 +12,7 @@ from serve_process import serving
 from soak import AT_REST, Report, Soak
 
 pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(400)]
-SECONDS = 12.0
+SECONDS = 6.0
 MAX_GROWTH_MIB = 64.0  # within so short a time; the long version is stricter
 
 
@@ -20,7 +20,7 @@ MAX_GROWTH_MIB = 64.0  # within so short a time; the long version is stricter
 def soaked(smollm2_files: object) -> Iterator[tuple[Report, int, list[str]]]:
     # few pages: they run out
     with serving(threads=1, kv_bytes=192 << 20, context_length=2048) as process:
-        soak = Soak(process, num_clients=40, seconds=SECONDS, kill_after_s=SECONDS / 2, seed=7)
+        soak = Soak(process, num_clients=20, seconds=SECONDS, kill_after_s=SECONDS / 2, seed=7)
         report = soak.run()
         yield report, process.end(), process.stderr
 

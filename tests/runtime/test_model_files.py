@@ -66,3 +66,19 @@ def test_what_is_no_model_is_refused_with_the_known_aliases(tmp_path: Path) -> N
         with pytest.raises(ModelError) as refused:
             resolve_model(name)
         assert ALIAS in refused.value.hint or "GGUF" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("smollm2-135", "Did you mean smollm2-135m?"),
+        ("HuggingFaceTB/SmolLM2-135M", "Did you mean smollm2-135m?"),
+        ("meta/Other-3B", "download the folder first"),
+        ("models/other.gguf", "Is the path right?"),
+    ],
+)
+def test_a_name_that_is_nearly_right_gets_a_hint(name: str, hint: str) -> None:
+    with pytest.raises(ModelError) as refused:
+        resolve_model(name)
+    assert hint in refused.value.hint
+    assert ALIAS in refused.value.hint

@@ -35,7 +35,8 @@ class ServeProcess:
                 self.url = line.split()[-1]
                 break
         assert self.url, f"no server: {self.stderr}"
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def _listen(self) -> None:
         assert self._process.stderr is not None
@@ -71,11 +72,16 @@ class ServeProcess:
     def end(self) -> int:
         """SIGTERM; the exit status."""
         self._process.terminate()
-        return self._process.wait(60)
+        status = self._process.wait(60)
+        self._listener.join()
+        return status
 
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
+        self._listener.join()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
 
 
 @contextmanager
