@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from radixlm.flags import split_fields, with_fields
+from radixlm.flags import PanelCommand, split_fields, with_fields
 from radixlm.runtime.config import EngineConfig
 from radixlm.runtime.http.settings import ServerSettings
 
@@ -89,7 +89,7 @@ def pull(
     print(path if print_path else f"{name} is ready: {path}")
 
 
-@app.command()
+@app.command(cls=PanelCommand)
 @with_fields(EngineConfig)
 def generate(
     prompt: Annotated[
@@ -119,7 +119,7 @@ def generate(
         print_stream(engine, text, asked)
 
 
-@app.command()
+@app.command(cls=PanelCommand)
 @with_fields(EngineConfig)
 def chat(
     message: Annotated[
@@ -155,7 +155,7 @@ def chat(
             print_stream(engine, dialogue.with_question(text), asked)
 
 
-@app.command()
+@app.command(cls=PanelCommand)
 @with_fields(EngineConfig)
 def run(
     program: Annotated[
@@ -201,8 +201,8 @@ def run(
                 print_trace(tracing)
 
 
-@app.command()
-@with_fields(EngineConfig, ServerSettings)
+@app.command(cls=PanelCommand)
+@with_fields(ServerSettings, EngineConfig)
 def serve(**options: Any) -> None:
     """Serve the model over HTTP, as the OpenAI API has it."""
     import logging
@@ -226,7 +226,7 @@ def serve(**options: Any) -> None:
     sys.exit(serve_http(runtime, settings, on_listening=on_listening))
 
 
-@app.command()
+@app.command(cls=PanelCommand)
 @with_fields(EngineConfig)
 def extract(
     files: Annotated[list[Path], typer.Argument(help="Text, markdown, JSONL, CSV, or folders.")],
@@ -268,7 +268,7 @@ def extract(
     **options: Any,
 ) -> None:
     """Turn documents into rows that satisfy a schema. The same command again finishes a job that was stopped."""
-    from radixlm.console import run_extraction
+    from radixlm.console import print_failures, run_extraction
 
     asked: dict[str, Any] = {
         "field": field, "instructions": instructions, "max_tokens": max_tokens, "seed": seed,
@@ -282,11 +282,11 @@ def extract(
     )  # fmt: skip
     print(summary.line())
     if summary.job.num_failed:
-        print(f"radixlm: failures and their reasons are in {summary.dead_letter}", file=sys.stderr)
+        print_failures(summary)
         sys.exit(EXIT_SOME_FAILED)
 
 
-@app.command()
+@app.command(cls=PanelCommand)
 @with_fields(EngineConfig)
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="A fraction of the work.")] = False,
@@ -302,7 +302,7 @@ def bench(
         print_bench(measure(engine, QUICK if quick else Sizes()), as_json=as_json)
 
 
-@app.command()
+@app.command(cls=PanelCommand)
 @with_fields(EngineConfig)
 def doctor(as_json: AsJson = False, **options: Any) -> None:
     """Show what is installed, which kernels serve, facts of the model and this machine's ceilings."""

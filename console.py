@@ -19,10 +19,12 @@ from radixlm.errors import ConfigError, PromptError, RadixError
 from radixlm.lang.plain_text import check_text
 
 if TYPE_CHECKING:
-    from radixlm.lang.extract import Summary
+    from radixlm.grammar.spec import JsonSchema
+    from radixlm.lang.extract import Progress, Summary
     from radixlm.offline import Engine
     from radixlm.runtime.completions import Completion
 
+_PROGRESS_LINE_S = 10.0  # between lines where there is no terminal
 _HELP = """Type a message; a line that ends in \\ goes on in the next one. Ctrl-C stops an answer, Ctrl-D leaves.
   /schema FILE    the answers satisfy this JSON Schema; /schema alone: free text again
   /regex PATTERN  the answers match this pattern; /regex alone: free text again
@@ -91,31 +93,91 @@ def run_extraction(
     output: Path,
     **options: Any,
 ) -> Summary:
-    """Start an engine and extract, with a bar on a terminal. What can be refused is refused before the engine starts."""
-    from radixlm.lang.extract import Progress, check_job, extract_files
+    """Start an engine and extract, with progress on stderr. What can be refused is refused before the engine starts, and a finished job
+    starts none.
+    """
+    from radixlm.lang.extract import check_job, extract_files
     from radixlm.offline import Engine
-    from radixlm.runtime.progress import DocumentProgress
+    from radixlm.runtime.config import EngineConfig
 
-    check_job(files, schema, output, options.get("dead_letter"))
-    bar = DocumentProgress() if sys.stderr.isatty() else None
-
-    def show(progress: Progress) -> None:
-        if bar is not None:
-            tally = progress.tally
-            bar.report(
-                progress.fraction,
-                progress.num_skipped + tally.num_documents,
-                tally.num_failed,
-                f"{progress.documents_per_s:.2f} documents/s,"
-                f" {100 * tally.cached_tokens / max(tally.prompt_tokens, 1):.0f} % of prompts cached",
-            )
-
+    model = EngineConfig.create(**engine_options).model
     try:
-        with Engine(**engine_options) as engine, bar or contextlib.nullcontext():
-            return extract_files(files, schema, output, backend=engine, on_progress=show, **options)
+        target, standing = check_job(files, schema, output, model=model, **options)
+        _check_schema(target.spec)
+        done = standing.summary.job
+        if standing.is_finished:
+            return standing.summary
+        if done.num_documents:
+            _note(f"radixlm: going on from {done.num_rows} rows, {done.num_failed} failed")
+        with Engine(**engine_options) as engine, _ExtractionProgress() as progress:
+            return extract_files(
+                files, schema, output, backend=engine, on_progress=progress.show, **options
+            )
     except KeyboardInterrupt:
         _note("(stopped; the same command goes on from here)")
         raise
+    except RadixError as error:
+        error.hint = error.hint.replace("resume=False", "--restart")
+        raise
+
+
+def print_failures(summary: Summary) -> None:
+    """What most documents without a row failed of, and where the others' reasons are."""
+    from radixlm.lang.extraction.outputs import commonest_reason
+
+    reason, num = commonest_reason(Path(summary.dead_letter))
+    of_them = "" if num == summary.job.num_failed else f", {num} of them"
+    told = f"{of_them}: {reason}" if num else ""
+    print(f"radixlm: {summary.job.num_failed} failed{told}", file=sys.stderr)
+    print(f"radixlm: failures and their reasons are in {summary.dead_letter}", file=sys.stderr)
+
+
+def _check_schema(spec: JsonSchema) -> None:
+    """GrammarError for a schema that no engine would take; a line on stderr for one that lets rows be empty, or anything."""
+    from radixlm.grammar.explain import loose_objects
+    from radixlm.grammar.expr import Limits
+    from radixlm.grammar.frontends import build
+
+    build(spec, Limits())
+    for number, loose in enumerate(found := loose_objects(spec)):
+        if number == 0:  # one line; `grammar explain` lists them all
+            more = f" (and {len(found) - 1} more such objects)" if len(found) > 1 else ""
+            _note(f"radixlm: schema: {loose.advice()}{more}")
+
+
+class _ExtractionProgress:
+    """A bar on a terminal; elsewhere a line now and then."""
+
+    def __init__(self) -> None:
+        from radixlm.runtime.progress import DocumentProgress
+
+        self._bar = DocumentProgress() if sys.stderr.isatty() else None
+        self._shown_s = time.monotonic()
+
+    def __enter__(self) -> _ExtractionProgress:
+        if self._bar is not None:
+            self._bar.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)
+
+    def show(self, progress: Progress) -> None:
+        """After each document."""
+        tally = progress.tally
+        num_documents = progress.num_skipped + tally.num_documents
+        rates = (
+            f"{progress.documents_per_s:.2f} documents/s,"
+            f" {100 * tally.cached_tokens / max(tally.prompt_tokens, 1):.0f} % of prompts cached"
+        )
+        if self._bar is not None:
+            self._bar.report(progress.fraction, num_documents, tally.num_failed, rates)
+        elif time.monotonic() - self._shown_s >= _PROGRESS_LINE_S:
+            self._shown_s = time.monotonic()
+            share = "" if progress.fraction is None else f" ({100 * progress.fraction:.0f} %)"
+            failed = f", {tally.num_failed} failed" if tally.num_failed else ""
+            _note(f"radixlm: {num_documents} documents{share}{failed}, {rates}")
 
 
 class Dialogue:

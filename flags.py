@@ -1,6 +1,6 @@
 """Fields of a config as flags of a command: every option is declared once, in its config.
 
-    @app.command()
+    @app.command(cls=PanelCommand)
     @with_fields(EngineConfig)
     def bench(quick: bool = False, **options: Any) -> None: ...     # --model, --threads, --num-pages ...
 
@@ -17,8 +17,27 @@ from functools import cache, wraps
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 _SHORT = {"model": ("--model", "-m"), "threads": ("--threads", "-t")}
+
+
+class PanelCommand(TyperCommand):
+    """A command whose plain help shows its own flags first, and those of each config under a heading of their own."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Called by the help."""
+        sections: dict[str, list[Any]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            panel = getattr(parameter, "rich_help_panel", None) or kind
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(panel, []).append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
 
 def with_fields(*configs: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -67,10 +86,11 @@ def _own_parameters(command: Callable[..., None]) -> list[tuple[inspect.Paramete
 
 @cache  # commands share their engine's flags, and --help should be quick
 def _flags(config: type) -> tuple[inspect.Parameter, ...]:
-    return tuple(map(_flag, dataclasses.fields(config)))
+    panel = f"{config.__name__.removesuffix('Config').removesuffix('Settings')} options"
+    return tuple(_flag(spec, panel) for spec in dataclasses.fields(config))
 
 
-def _flag(spec: dataclasses.Field[Any]) -> inspect.Parameter:
+def _flag(spec: dataclasses.Field[Any], panel: str) -> inspect.Parameter:
     """A flag whose absence is None. Only switches have a type of their own; the config reads the texts of all others."""
     is_switch = spec.type in ("bool", bool)
     shown = (
@@ -81,6 +101,7 @@ def _flag(spec: dataclasses.Field[Any]) -> inspect.Parameter:
         help=spec.metadata.get("text", "") + shown,
         metavar=None if is_switch else _metavar(spec.type),
         show_default=False,
+        rich_help_panel=panel,
     )
     kind = Annotated[(bool if is_switch else str) | None, option]
     return inspect.Parameter(

@@ -132,6 +132,8 @@ def print_explanation(explanation: Explanation, *, as_json: bool) -> None:
     ]  # fmt: skip
     for name, value in rows:
         print(f"{name:<20} {value}")
+    for loose in explanation.loose_objects:
+        print(f"{'loose':<20} {loose.advice()}")
     for note in explanation.unknown_formats:
         print(f"{'unknown format':<20} {note.value!r} at {note.place}: any string passes")
     for note in explanation.annotations:

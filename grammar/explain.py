@@ -48,6 +48,7 @@ _HOLDS_LIST = frozenset(["allOf", "anyOf", "items", "oneOf", "prefixItems"])
 _HOLDS_MAP = frozenset(
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"]
 )
+_PARTIAL = frozenset(("allOf", "if", "then", "else", "not"))  # below them stands part of an object
 _SILENT = frozenset(("$defs", "definitions", "$schema", "$id", "id", "$anchor", "$comment"))
 
 
@@ -58,6 +59,27 @@ class Note:
     place: str
     keyword: str
     value: str
+
+
+@dataclass(frozen=True, slots=True)
+class LooseObject:
+    """An object schema with properties that an output need not have, or beside which it may have any others."""
+
+    place: str
+    is_optional: bool
+    is_open: bool
+
+    def advice(self) -> str:
+        """What is loose, and what to add."""
+        parts: list[str] = []
+        add: list[str] = []
+        if self.is_optional:
+            parts.append("no property is required")
+            add.append("required")
+        if self.is_open:
+            parts.append("others are allowed" if parts else "undeclared properties are allowed")
+            add.append("additionalProperties: false")
+        return f"{' and '.join(parts)} at {self.place}; add {' and '.join(add)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +106,8 @@ class Explanation:
     """Bytes of the sample that the grammar left no choice about."""
     annotations: tuple[Note, ...]
     """Keywords of a schema that are ignored."""
+    loose_objects: tuple[LooseObject, ...]
+    """Objects of a schema that may lack their properties, or have others."""
     unknown_formats: tuple[Note, ...]
     """Formats that are ignored, since their meaning is not known here."""
 
@@ -101,8 +125,10 @@ def explain(
     sample, num_tokens, num_forced = _sample(matcher.fork(), vocabulary, random.Random(seed))
     annotations: tuple[Note, ...] = ()
     formats: tuple[Note, ...] = ()
+    loose: tuple[LooseObject, ...] = ()
     if isinstance(spec, JsonSchema):
         annotations, formats = _notes(parse(spec.text, limits or Limits()))
+        loose = loose_objects(spec, limits)
     return Explanation(
         num_states=program.num_states,
         num_bytes=program.num_bytes,
@@ -117,6 +143,7 @@ def explain(
         sample_tokens=num_tokens,
         sample_forced_bytes=num_forced,
         annotations=annotations,
+        loose_objects=loose,
         unknown_formats=formats,
     )
 
@@ -181,6 +208,18 @@ def _is_plain(data: bytes) -> bool:
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
+
+
+def loose_objects(spec: JsonSchema, limits: Limits | None = None) -> tuple[LooseObject, ...]:
+    """Where outputs of a schema may be emptier or fuller than its author thinks. A small model makes use of that."""
+    found: list[LooseObject] = []
+    for pointer, node in _schemas(parse(spec.text, limits or Limits())):
+        if node.get("properties") and not _PARTIAL.intersection(pointer.split("/")):
+            is_open = node.get("additionalProperties", True) is not False
+            loose = LooseObject(pointer, not node.get("required"), is_open)
+            if loose.is_optional or loose.is_open:
+                found.append(loose)
+    return tuple(found)
 
 
 # ------------------------------------------------------------------------------------ annotations

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from .extraction.documents import Document, Failure, Row
-from .extraction.job import Job, JobFiles, OnProgress
-from .extraction.outputs import format_of
+from .extraction.job import Job, JobFiles, OnProgress, Standing
 from .extraction.pipeline import Pipeline
-from .extraction.recipe import Recipe
+from .extraction.recipe import FutureBackend, Recipe
 from .extraction.sources import find_sources, read_items
 from .extraction.tally import Progress, Summary, Tally
 from .extraction.target import Target
@@ -107,13 +106,22 @@ def check_job(
     paths: Iterable[str | Path] | str | Path,
     schema: Any,
     output: str | Path,
+    *,
+    model: str,
     dead_letter: str | Path | None = None,
-) -> None:
-    """Raise what `extract_files` would refuse whatever the backend: paths, schema, output. For callers that have yet to start one."""
-    target = Target.of(schema)
+    resume: bool = True,
+    retry_failed: bool = False,
+    **options: Unpack[ExtractOptions],
+) -> tuple[Target, Standing]:
+    """Raise what `extract_files` would refuse with any backend of this model's name, for callers that have yet to start one.
+
+    Returns the schema, and how far the job came: one that is finished needs no backend.
+    """
     files = JobFiles.beside(output, dead_letter)
-    format_of(files.output, target.schema)
-    find_sources(paths, files.all())
+    recipe = Recipe.of(schema, backend=cast("Any", FutureBackend(model)), **options)
+    found = find_sources(paths, files.all())
+    standing = Job(found, files, recipe).look(resume=resume, retry_failed=retry_failed)
+    return recipe.target, standing
 
 
 def _rows(

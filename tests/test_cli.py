@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import radixlm
-from radixlm import cli, offline
+from radixlm import cli, console, offline
+from radixlm.lang.testing import Request
 from radixlm.runtime import model_pull
 
 COMMANDS = ("pull", "generate", "chat", "run", "serve", "extract", "bench", "doctor", "grammar")
@@ -234,6 +235,80 @@ def test_extract_writes_rows_and_says_when_some_failed(
     shown = capsys.readouterr()
     assert "1 rows, 1 failed" in shown.out
     assert "both.failed.jsonl" in shown.err
+    assert "radixlm: 1 failed: no\n" in shown.err
+    assert "no property is required and others are allowed at #" in shown.err
+
+
+def test_a_finished_extraction_and_what_it_refuses_start_no_engine(
+    scripted: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    backend = radixlm.ScriptedBackend(default='{"who":"Ada"}')
+    monkeypatch.setattr(offline.Engine, "backend", backend, raising=False)
+    monkeypatch.setattr(
+        offline.Engine, "__init__", lambda self, **options: scripted.update(options)
+    )
+    schema = {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"]}
+    closed = {**schema, "additionalProperties": False}
+    Path("schema.json").write_text(json.dumps(closed))
+    Path("other.json").write_text(json.dumps({**closed, "maxProperties": 1}))
+    Path("typo.json").write_text(json.dumps({**closed, "requird": ["who"]}))
+    Path("a.txt").write_text("This is Ada.")
+    good = ["a.txt", "--schema", "schema.json", "-o", "o.jsonl", "--model", "scripted"]
+    assert command(monkeypatch, "extract", *good) == 0
+    assert scripted.pop("model") == "scripted"
+    assert not capsys.readouterr().err
+    assert command(monkeypatch, "extract", *good) == 0
+    assert "(1 more were done before); 1 rows" in capsys.readouterr().out
+    for changed, words in (
+        (
+            {1: "--schema", 2: "other.json"},
+            "another schema (at schema). Continue with what the job began with, or begin anew (--restart)",
+        ),
+        ({2: "typo.json", 4: "new.jsonl"}, "misspelt required"),
+        ({4: "o.xls"}, "unknown suffix"),
+        ({0: "b.txt"}, "b.txt does not exist"),
+        ({5: "--temperature", 6: "-1"}, "temperature=-1.0"),
+    ):
+        arguments = [changed.get(number, word) for number, word in enumerate(good)]
+        assert command(monkeypatch, "extract", *arguments) == 1
+        assert words in capsys.readouterr().err
+    assert "model" not in scripted
+    assert not Path("new.jsonl.journal").exists()
+
+
+def test_an_extraction_that_goes_on_says_from_where_and_shows_lines_without_a_terminal(
+    scripted: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(console, "_PROGRESS_LINE_S", 0.0)
+    monkeypatch.setattr(
+        offline.Engine, "__init__", lambda self, **options: scripted.update(options)
+    )
+    Path("schema.json").write_text('{"enum": [1]}')
+    Path("notes.jsonl").write_text('"one"\n"two"\n"three"\n')
+
+    def interrupted(request: Request) -> str:
+        if "three" in request.prompt:
+            raise KeyboardInterrupt
+        return "1"
+
+    arguments = ["notes.jsonl", "--schema", "schema.json", "-o", "o.jsonl", "--model", "scripted"]
+    for answers, status in ((interrupted, 130), ("1", 0)):
+        backend = radixlm.ScriptedBackend(default=answers)
+        monkeypatch.setattr(offline.Engine, "backend", backend, raising=False)
+        assert command(monkeypatch, "extract", *arguments, "--num-under-way", "1") == status
+    shown = capsys.readouterr().err
+    assert "the same command goes on from here" in shown
+    assert "radixlm: going on from 2 rows" in shown
+    assert "radixlm: 2 documents (" in shown
+    assert "radixlm: 3 documents (100 %), " in shown
 
 
 def test_the_version_is_told() -> None:

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from radixlm import cli
-from radixlm.flags import split_fields, with_fields
+from radixlm.flags import PanelCommand, split_fields, with_fields
 from radixlm.lang.extract import ExtractOptions, extract_files
 from radixlm.lang.function import Program
 from radixlm.offline import GenerateOptions
@@ -75,3 +75,16 @@ def test_only_the_fields_that_were_given_arrive_and_as_texts() -> None:
     assert "pages to keep" in shown
     assert "default: 3" in shown
     assert split_fields(Small, {"num_pages": "7", "other": 1}) == ({"num_pages": "7"}, {"other": 1})
+
+
+def test_the_help_shows_the_flags_of_a_config_after_the_commands_own() -> None:
+    app = typer.Typer(rich_markup_mode=None)
+
+    @app.command(cls=PanelCommand)
+    @with_fields(Small)
+    def work(times: int = 1, **options: Any) -> None: ...
+
+    shown = CliRunner().invoke(app, ["--help"]).output
+    order = ["Options:", "--times", "--help", "Small options:", "--num-pages", "--is-fast"]
+    places = [shown.index(word) for word in order]
+    assert places == sorted(places)

@@ -87,7 +87,7 @@ def test_wrong_arguments_are_refused_before_anything_is_sent(engine: offline.Eng
         engine.generate("x", temprature=1.0)  # type: ignore[call-arg]
     with pytest.raises(ProgramError, match="regex and choices"):
         engine.generate("x", regex="a", choices=["b"])
-    with pytest.raises(ProgramError, match="one string"):
+    with pytest.raises(ProgramError, match="not a list of texts"):
         engine.generate("x", choices="abc")
     with pytest.raises(ProgramError, match="JSON"):
         engine.generate("x", json_schema={"enum": {1, 2}})

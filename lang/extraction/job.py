@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -79,6 +79,14 @@ class JobFiles:
         return [self.output, self.rows, *self.of_journal]
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a job came before a run: what earlier runs did, and whether that is all."""
+
+    summary: Summary
+    is_finished: bool
+
+
 class Job:
     """One run of a job. `run` returns at its end; whatever ends it earlier, what was finished stays finished."""
 
@@ -97,24 +105,52 @@ class Job:
         self._run = Tally()
         self._began_s = self._committed_s = time.monotonic()
         self._num_bytes_done = self._num_skipped = 0
+        self._has_begun = False  # a new job, in this run
+        self._owns_lines = False  # what stands in the files was written by the job
         if files.is_parquet:
             require_pyarrow()
 
     def run(self, *, resume: bool = True, retry_failed: bool = False) -> Summary:
         """Do what is not done. `resume=False` begins anew, over what is there; `retry_failed` tries failures of earlier runs again.
 
-        ConfigError if the output belongs to something else, or the job was begun otherwise.
+        ConfigError if the output belongs to something else, or the job was begun otherwise. A run that ends before any document did
+        leaves nothing.
         """
         if resume and not self._files.journal.exists():
             self._refuse_foreign_output()
         with self._open_journal(resume) as journal:
-            self._begin(journal, resume)
-            if retry_failed:
-                journal.retry_failed()
-            earlier = journal.tally
-            if not journal.is_finished:
-                self._work(journal, earlier)
-            self._clear_up(journal)
+            try:
+                self._begin(journal, resume)
+                if retry_failed:
+                    journal.retry_failed()
+                earlier = journal.tally
+                if not journal.is_finished:
+                    self._work(journal, earlier)
+                self._clear_up(journal)
+            except BaseException:
+                if self._has_begun and journal.is_empty:
+                    self._leave_nothing()
+                raise
+        return self._summary(earlier)
+
+    def look(self, *, resume: bool = True, retry_failed: bool = False) -> Standing:
+        """Raise what `run` would of the files that are there; else where the job stands. Changes nothing."""
+        nothing = Standing(self._summary(Tally()), is_finished=False)
+        if not resume:
+            return nothing
+        if not self._files.journal.exists():
+            self._refuse_foreign_output()
+            return nothing
+        with self._open_journal(resume) as journal:
+            if journal.is_empty:
+                return nothing
+            journal.resume(self._facts(), self._source_facts())
+            is_finished = journal.is_finished and not (retry_failed and journal.tally.num_failed)
+            if is_finished:
+                self._refuse_lost_output()
+            return Standing(self._summary(journal.tally), is_finished)
+
+    def _summary(self, earlier: Tally) -> Summary:
         return Summary(
             self._run,
             _together(earlier, self._run),
@@ -139,13 +175,16 @@ class Job:
         return Journal(self._files.journal)
 
     def _begin(self, journal: Journal, resume: bool) -> None:
-        facts = {**self._recipe.facts, "dead_letter": str(self._files.dead_letter)}
-        if resume and not journal.is_new:
-            journal.resume(facts, self._source_facts())
+        if resume and not journal.is_empty:
+            journal.resume(self._facts(), self._source_facts())
             return
-        if resume:
+        if resume and journal.is_new:
             self._refuse_foreign_output()
-        journal.begin(facts, self._source_facts())
+        journal.begin(self._facts(), self._source_facts())
+        self._has_begun = True
+
+    def _facts(self) -> dict[str, str]:
+        return {**self._recipe.facts, "dead_letter": str(self._files.dead_letter)}
 
     def _refuse_foreign_output(self) -> None:
         """Lines without a journal are somebody else's, or of a job whose journal was deleted."""
@@ -154,7 +193,7 @@ class Job:
                 raise ConfigError(
                     f"{path} is there already, and no journal says that this job wrote it",
                     place="output",
-                    hint="Choose another output, or overwrite it (--restart, resume=False)",
+                    hint="Choose another output, or overwrite it (resume=False)",
                 )
 
     def _source_facts(self) -> Iterator[SourceFact]:
@@ -176,6 +215,7 @@ class Job:
             stack.callback(rows.close)
             dead = LineFile(self._files.dead_letter, journal.dead_bytes)
             stack.callback(dead.close)
+            self._owns_lines = True
 
             def commit() -> None:
                 rows.sync()
@@ -228,6 +268,24 @@ class Job:
 
     # ------------------------------------------------------------------------------------ the end
 
+    def _refuse_lost_output(self) -> None:
+        if not self._files.output.exists():
+            raise ConfigError(
+                f"the job is finished, but {self._files.output} is gone",
+                place="output",
+                hint="Begin anew (resume=False)",
+            )
+
+    def _leave_nothing(self) -> None:
+        """After a job that ended before any document did: its files would only be in the way of the next try."""
+        files = self._files
+        with suppress(OSError):  # what made the job fail may be the place it writes to
+            for path, num_bytes in ((files.rows, len(self._format.header)), (files.dead_letter, 0)):
+                if path.is_file() and (self._owns_lines or path.stat().st_size <= num_bytes):
+                    path.unlink()
+            for path in files.of_journal:  # last: lines without a journal would be in the way
+                path.unlink(missing_ok=True)
+
     def _clear_up(self, journal: Journal) -> None:
         """All is done: the Parquet file, then the journal's last word, then what is not needed any more."""
         files = self._files
@@ -235,12 +293,8 @@ class Job:
             if files.is_parquet:
                 write_parquet(files.rows, files.output, self._recipe.target.schema)
             journal.finish()
-        elif not files.output.exists():
-            raise ConfigError(
-                f"the job is finished, but {files.output} is gone",
-                place="output",
-                hint="Begin anew (--restart, resume=False)",
-            )
+        else:
+            self._refuse_lost_output()
         if not journal.dead_bytes:
             files.dead_letter.unlink(missing_ok=True)
             if files.is_parquet:  # with failures its rows are kept: `retry_failed` adds to them

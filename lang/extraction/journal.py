@@ -27,7 +27,7 @@ from ...errors import ConfigError
 from .tally import Tally
 
 _VERSION = "1"
-_HINT = "Continue with what the job began with, or begin anew (--restart, resume=False)"
+_HINT = "Continue with what the job began with, or begin anew (resume=False)"
 _TABLES = """
 CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE source (number INTEGER PRIMARY KEY, name TEXT NOT NULL, num_bytes INTEGER NOT NULL, digest TEXT NOT NULL);
@@ -82,6 +82,15 @@ class Journal:
         """Whether no job was begun with it."""
         found = self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'state'")
         return found.fetchone() is None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no document is done: there is nothing to go on from."""
+        if self.is_new:
+            return True
+        with self._refusing_damage():
+            low, above = self._connection.execute("SELECT low, above FROM state").fetchone()
+        return not low and above == "[]"
 
     def begin(self, facts: Mapping[str, str], sources: Iterable[SourceFact]) -> None:
         """Write down a new job, in place of what was there."""
@@ -247,5 +256,5 @@ def _damaged(path: Path, error: Exception) -> DamagedJournal:
     return DamagedJournal(
         f"{path} is no journal that can be read: {error}",
         place="output",
-        hint="Begin anew (--restart, resume=False)",
+        hint="Begin anew (resume=False)",
     )

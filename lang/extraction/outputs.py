@@ -10,6 +10,8 @@ import csv
 import io
 import json
 import os
+import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -21,6 +23,10 @@ from .verdict import write_value
 FORMATS: Mapping[str, str] = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet",
 }  # fmt: skip
+
+
+_MAX_REASONS = 1000
+_MAX_REASON_CHARACTERS = 200
 
 
 class Format(Protocol):
@@ -84,6 +90,27 @@ def failure_line(failure: Failure) -> bytes:
     return f"{text}\n".encode(errors="replace")
 
 
+def commonest_reason(dead_letter: Path) -> tuple[str, int]:
+    """The reason that stands most often in a dead-letter file, numbers aside, and how often; ("", 0) if there is none."""
+    counts: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    try:
+        with dead_letter.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                reason = str(json.loads(line).get("reason", ""))[:_MAX_REASON_CHARACTERS]
+                kind = re.sub(r"\d+", "0", reason)
+                if kind in counts or len(counts) < _MAX_REASONS:
+                    counts[kind] += 1
+                    first.setdefault(kind, reason)
+    except (OSError, ValueError, AttributeError):
+        return "", 0  # the file is for people; who changed it can read it
+    return max(
+        ((first[kind], num) for kind, num in counts.items()),
+        key=lambda each: each[1],
+        default=("", 0),
+    )
+
+
 def format_of(output: Path, schema: Mapping[str, Any]) -> Format:
     """The format that an output's suffix asks for; ConfigError for an unknown one."""
     kind = FORMATS.get(output.suffix.lower())
@@ -110,7 +137,7 @@ class LineFile:
                 raise ConfigError(
                     f"{path} has {self.num_bytes} bytes, its journal says {num_bytes}: it was changed since",
                     place="output",
-                    hint="Begin anew (--restart, resume=False)",
+                    hint="Begin anew (resume=False)",
                 )
             self._file.truncate(num_bytes)
             self._file.seek(num_bytes)

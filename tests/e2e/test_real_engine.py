@@ -162,7 +162,7 @@ def test_wrong_requests_are_answered_and_the_engine_goes_on(engine: radixlm.Engi
 
 
 def test_a_prompt_of_thirty_thousand_tokens_gets_its_answer(engine: radixlm.Engine) -> None:
-    with pytest.raises(PromptError, match=r"30\d\d\d tokens.*8192"):
+    with pytest.raises(PromptError, match=r"more than \d+ tokens.*8192"):
         engine.generate("word " * 30_000, max_tokens=3)
     with pytest.raises(PromptError, match="characters"):
         engine.generate("word " * 2_000_000, max_tokens=3)

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from radixlm.errors import GrammarError
-from radixlm.grammar.explain import explain
+from radixlm.grammar.explain import explain, loose_objects
 from radixlm.grammar.spec import Choice, JsonSchema, Regex
 from radixlm.grammar.vocabulary import Vocabulary
 
@@ -88,3 +88,24 @@ def test_a_refused_constraint_is_the_compilers_error() -> None:
     with pytest.raises(GrammarError) as caught:
         explain(schema(type="array", items={"minLength": -1}), BYTES)
     assert caught.value.place == "#/items/minLength"
+
+
+def test_objects_that_may_be_empty_or_fuller_are_named_with_what_to_add() -> None:
+    inner = {"type": "object", "properties": {"b": {"type": "integer"}}}
+    closed = {"required": ["a"], "additionalProperties": False}
+    found = explain(schema(type="object", properties={"a": inner}, **closed), BYTES)
+    assert [each.advice() for each in found.loose_objects] == [
+        "no property is required and others are allowed at #/properties/a; add required and additionalProperties: false"
+    ]
+    for keywords, advice in (
+        (
+            {"required": ["b"]},
+            "undeclared properties are allowed at #; add additionalProperties: false",
+        ),
+        ({"additionalProperties": False}, "no property is required at #; add required"),
+    ):
+        (loose,) = loose_objects(schema(**{**inner, **keywords}))
+        assert loose.advice() == advice
+    assert not loose_objects(schema(**inner, **{**closed, "required": ["b"]}))
+    assert not loose_objects(schema(type="object"))
+    assert not loose_objects(schema(allOf=[inner]))

@@ -35,7 +35,8 @@ SCHEMA = {
 
 def document_of(request: Request) -> str:
     """The document's text in a prompt."""
-    return request.prompt.partition("<|im_start|>user\n")[2].partition("<|im_end|>")[0]
+    asked = request.prompt.partition("<|im_start|>user\n")[2].partition("<|im_end|>")[0]
+    return asked.rpartition("\n\nReport as JSON:")[0] or asked
 
 
 def answer(request: Request) -> str:

@@ -68,7 +68,10 @@ def test_every_prompt_begins_with_the_same_instructions_which_name_the_fields() 
     heads = {request.prompt.partition("note ")[0] for request in backend.requests}
     (head,) = heads
     assert "Read notes.\n" in head
-    assert "- word (text): what it is about" in head
+    assert "- word (text)" in head
+    ends = {request.prompt.partition(" about rain")[2] for request in backend.requests}
+    (end,) = ends
+    assert end.startswith("\n\nReport as JSON: number, what it is about (word).<|im_end|>")
     used = [request.message for request in backend.requests]
     assert all(message.branch is None for message in used)
 
@@ -79,7 +82,9 @@ def test_the_shared_instructions_are_computed_once() -> None:
     list(extract(notes(50), schema=Note, backend=backend, on_progress=seen.append))
     tally = seen[-1].tally
     num_shared = len(backend.requests[0].prompt.partition("note ")[0].split())
-    assert tally.prompt_tokens - tally.cached_tokens < num_shared + 50 * 8
+    assert (
+        tally.prompt_tokens - tally.cached_tokens < num_shared + 50 * 18
+    )  # a document, the reminder, role marks
     assert tally.num_rows == 50
 
 

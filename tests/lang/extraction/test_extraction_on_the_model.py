@@ -12,6 +12,8 @@ from pydantic import BaseModel, Field
 import radixlm
 from radixlm.errors import ConfigError, GrammarError
 from radixlm.lang.extract import Progress, extract, extract_files
+from radixlm.lang.extraction.outline import reminder
+from radixlm.lang.extraction.target import Target
 
 pytestmark = pytest.mark.model
 
@@ -57,7 +59,8 @@ def test_files_become_valid_rows_and_the_instructions_are_computed_once(
     run = summary.run
     assert (run.num_rows, run.num_failed, run.num_invalid) == (4, 1, 0)
     assert run.forced_tokens > 0
-    num_own = sum(len(engine.tokenize(review)) + 8 for review in REVIEWS)
+    after = reminder(Target.of(Review).schema)
+    num_own = sum(len(engine.tokenize(f"{review}\n\n{after}")) + 8 for review in REVIEWS)
     num_shared = run.prompt_tokens // 4 - num_own // 4
     assert run.prompt_tokens - run.cached_tokens <= num_own + num_shared + 16
     assert len(seen) == 5

@@ -13,7 +13,7 @@ from extraction_job import SCHEMA, answer, run_job, write_notes
 from radixlm.errors import ConfigError
 from radixlm.lang.extract import Progress, extract_files
 from radixlm.lang.extraction.documents import Document, Extracted
-from radixlm.lang.extraction.outputs import Csv, JsonLines
+from radixlm.lang.extraction.outputs import Csv, JsonLines, commonest_reason
 from radixlm.lang.extraction.parquet import write_parquet
 from radixlm.lang.testing import ScriptedBackend
 
@@ -173,3 +173,13 @@ def test_failures_cannot_go_into_another_file_of_the_job(tmp_path: Path, name: s
     with pytest.raises(ConfigError, match="a file of the job already"):
         run_job(tmp_path, dead_letter=tmp_path / name)
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_the_commonest_reason_is_counted_whatever_its_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "out.failed.jsonl"
+    assert commonest_reason(path) == ("", 0)
+    reasons = ["empty", "has 12 tokens", "has 345 tokens"]
+    path.write_text("".join(json.dumps({"reason": reason}) + "\n" for reason in reasons))
+    assert commonest_reason(path) == ("has 12 tokens", 2)
+    path.write_text("[]\n")
+    assert commonest_reason(path) == ("", 0)

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 from extraction_job import SCHEMA, answer, run_job, write_notes
 
-from radixlm.errors import ConfigError
-from radixlm.lang.extract import extract_files
+from radixlm.errors import ConfigError, GrammarError, SamplingError
+from radixlm.lang.extract import check_job, extract_files
+from radixlm.lang.extraction.job import Standing
+from radixlm.lang.extraction.journal import Journal
 from radixlm.lang.testing import Request, ScriptedBackend
 
 CHILD = Path(__file__).parents[2] / "support" / "extraction_job.py"
@@ -126,7 +128,7 @@ def test_another_job_does_not_go_on_with_this_ones_journal(
         "backend": ScriptedBackend(default=answer),
         **change,
     }
-    with pytest.raises(ConfigError, match="--restart") as caught:
+    with pytest.raises(ConfigError, match="resume=False") as caught:
         extract_files(
             tmp_path / "notes.jsonl", options.pop("schema"), tmp_path / "out.jsonl", **options
         )
@@ -248,3 +250,55 @@ def stop_after(num: int) -> Any:
         return answer(request)
 
     return stopping
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_a_job_that_ended_before_any_document_leaves_nothing(tmp_path: Path, suffix: str) -> None:
+    write_notes(tmp_path / "notes.jsonl", 3)
+    output = f"out{suffix}"
+
+    def refuse(_: Request) -> str:
+        raise GrammarError("no such keyword")
+
+    with pytest.raises(GrammarError):
+        run_job(tmp_path, refuse, output=output)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.jsonl"]
+    assert run_job(tmp_path, output=output, max_tokens=9).job.num_rows == 3
+
+
+def test_a_job_that_was_killed_before_any_document_gives_way_to_another(tmp_path: Path) -> None:
+    write_notes(tmp_path / "notes.jsonl", 3)
+    with Journal(tmp_path / "out.jsonl.journal") as journal:
+        journal.begin({"schema": "another"}, [])
+    (tmp_path / "out.jsonl").write_text('{"half a li')
+    assert run_job(tmp_path).job.num_rows == 3
+    assert numbers_of(tmp_path) == [0, 1, 2]
+
+
+def test_a_job_can_be_looked_at_before_there_is_a_backend(tmp_path: Path) -> None:
+    write_notes(tmp_path / "notes.jsonl", 9, (4,))
+    notes, output = tmp_path / "notes.jsonl", tmp_path / "out.jsonl"
+
+    def look(schema: Any = SCHEMA, **options: Any) -> Standing:
+        return check_job(notes, schema, output, **{"model": "scripted", **options})[1]
+
+    assert not look().is_finished
+    assert not output.exists()
+    with pytest.raises(KeyboardInterrupt):
+        run_job(tmp_path, stop_after(3), num_under_way=1)
+    before = look()
+    assert (before.summary.job.num_rows, before.is_finished) == (3, False)
+    run_job(tmp_path)
+    assert look().is_finished
+    assert look().summary.job.num_rows == 8
+    assert not look(retry_failed=True).is_finished
+    assert not look(resume=False).is_finished
+    with pytest.raises(ConfigError, match="another model"):
+        look(model="other")
+    with pytest.raises(ConfigError, match="another schema"):
+        look({"type": "object"})
+    with pytest.raises(SamplingError, match="temperature"):
+        look(temperature=-1.0)
+    with pytest.raises(ConfigError, match="unknown suffix"):
+        check_job(notes, SCHEMA, tmp_path / "out.xls", model="scripted")
+    assert check_job(notes, SCHEMA, output, model="scripted", chunk_tokens=50, resume=False)

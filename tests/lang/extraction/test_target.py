@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from radixlm.errors import GrammarError, OutputError
-from radixlm.lang.extraction.outline import outline
+from radixlm.lang.extraction.outline import outline, reminder
 from radixlm.lang.extraction.target import Target
 
 
@@ -59,12 +59,21 @@ def test_the_outline_names_fields_kinds_and_descriptions() -> None:
         "$defs": {"Line": {"type": "object", "properties": {"price": {"type": "number"}}}},
     }
     assert outline(schema) == (
-        "- who (text): the sender\n"
+        "- who (text)\n"
         "- when (text, date or null)\n"
         '- mood ("good" or "bad")\n'
         "- lines (list of: object)\n"
         "  - price (number)"
     )
+    assert reminder(schema) == "Report as JSON: the sender (who), when, mood, lines."
+
+
+def test_long_descriptions_stand_in_the_outline_and_the_reminder_stays_short() -> None:
+    schema = {"properties": {"who": {"type": "string", "description": "the sender " * 60}}}
+    assert "the sender" in outline(schema)
+    assert reminder(schema) == "Report as JSON: who."
+    assert reminder({"properties": {f"field_{n}": {} for n in range(200)}}) == ""
+    assert reminder({"type": "array"}) == ""
 
 
 def test_the_outline_of_a_recursive_schema_ends() -> None:
