@@ -18,17 +18,21 @@ $(VENV)/.installed: pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[test]"
 	touch $@
 
+# The install builds the native kernels; this rebuilds them in place after a change. Without a compiler the reference kernels serve.
+kernels/cpu/_native.so: $(wildcard kernels/cpu/src/*) kernels/build_native.py | $(VENV)/.installed
+	-$(PY) kernels/build_native.py
+
 # A program forks, shares its prefix, chooses and fills a JSON Schema on a real chat model.
-demo: $(VENV)/.installed
+demo: $(VENV)/.installed kernels/cpu/_native.so
 	$(PY) -m radixlm pull $(MODEL)
 	$(PY) examples/demo.py
 
-test: $(VENV)/.installed
+test: $(VENV)/.installed kernels/cpu/_native.so
 	$(PY) -m radixlm pull $(MODEL)
 	$(PY) -m pytest -m "not data" --numprocesses 2 --dist loadfile
 
 # Tests over the shared data files (../shared); they skip with a reason where the files are absent.
-test-data: $(VENV)/.installed
+test-data: $(VENV)/.installed kernels/cpu/_native.so
 	$(PY) -m radixlm pull $(MODEL)
 	$(PY) -m pytest -m data
 
@@ -39,12 +43,12 @@ lint: $(VENV)/.installed
 	$(VENV)/bin/lint-imports
 
 # Ratios against transformers in one run; quote medians and ratios, never single absolute times.
-bench: $(VENV)/.installed
+bench: $(VENV)/.installed kernels/cpu/_native.so
 	$(PY) -m radixlm pull $(MODEL)
 	for bench in tests/bench/bench_*.py; do $(PY) $$bench || exit 1; done
 
 # The whole server under 100 mixed clients for three minutes: faults, memory and the event loop's lag.
-soak: $(VENV)/.installed
+soak: $(VENV)/.installed kernels/cpu/_native.so
 	$(PY) -m radixlm pull $(MODEL)
 	$(PY) tests/bench/soak.py
 
