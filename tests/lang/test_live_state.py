@@ -1,48 +1,27 @@
-"""Watching a program while it runs: text per variable, objects, events, errors, and what is freed when nobody watches any more."""
+"""Watching a program while it runs: text per variable, objects and events, in a thread and on a loop."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import threading
 from typing import Any
 
+import live_programs
 import pytest
 from lagging_backend import lagging
-from pydantic import BaseModel, field_validator
-from trickling_backend import trickling
+from live_programs import CAT, STORY, Cat, describe, pick
 
 from radixlm import (
-    Aborted,
-    EngineDied,
     OutputError,
     ProgramError,
     ScriptedBackend,
     State,
-    TimedOut,
     UnknownVariable,
-    assistant,
     function,
     gen,
-    select,
-    user,
 )
-from radixlm.lang.live_state import LiveState
 from radixlm.lang.testing import Answer
 from radixlm.runtime.messages import Abort
-
-STORY = "Once upon a time there was a cat."
-
-
-@function
-def pick(s: State) -> str:
-    s += user("Pick: ") + assistant(select("type", ["apple", "orange"]))
-    if s["type"] == "apple":
-        s += " colour " + gen("value")
-    else:
-        s += " shape " + gen("value")
-    return s["value"]
 
 
 def test_text_comes_while_it_is_written_and_joined_it_is_the_text() -> None:
@@ -69,7 +48,7 @@ def test_text_comes_while_it_is_written_and_joined_it_is_the_text() -> None:
 
 @pytest.mark.parametrize("choice", ["apple", "orange"])
 def test_d004_a_variable_that_a_choice_decides_and_a_branch_sets_later(choice: str) -> None:
-    with trickling({"type": choice, "value": "round and red"}) as backend:
+    with lagging({"type": choice, "value": "round and red"}, by_word=True) as backend:
         with pick.run(stream=True, backend=backend) as st:
             assert list(st.text_iter(var_name="type")) == [choice]
             assert "".join(st.text_iter(var_name="value")) == st["value"] == "round and red"
@@ -89,7 +68,7 @@ def test_several_variables_are_read_side_by_side() -> None:
         with s.var_scope("block"):
             s += " [" + gen("three") + "]"
 
-    with trickling({"one": "a b c", "two": "d e", "three": "f g"}) as backend:
+    with lagging({"one": "a b c", "two": "d e", "three": "f g"}, by_word=True) as backend:
         s = both.run(stream=True, backend=backend)
         iterators = {name: s.text_iter(name) for name in ("block", "three", "one", "two")}
         texts = {name: "".join(parts) for name, parts in iterators.items()}
@@ -101,7 +80,7 @@ def test_meta_data_comes_with_the_last_text() -> None:
     def tell(s: State) -> None:
         s += gen("story")
 
-    with trickling({"story": STORY}) as backend:
+    with lagging({"story": STORY}, by_word=True) as backend:
         s = tell.run(stream=True, backend=backend)
         pairs = list(s.text_iter("story", return_meta_data=True))
     assert "".join(text for text, _ in pairs) == STORY
@@ -118,7 +97,7 @@ def test_events_tell_everything_of_all_branches() -> None:
         fs.join()
         s += gen("sum")
 
-    with trickling({"v": ["a b", "c d", "e f"], "sum": "all of it"}) as backend:
+    with lagging({"v": ["a b", "c d", "e f"], "sum": "all of it"}, by_word=True) as backend:
         s = think.run(stream=True, backend=backend)
         texts: dict[tuple[str, tuple[int, ...]], str] = {}
         ended: list[tuple[int, ...]] = []
@@ -144,7 +123,7 @@ def test_a_name_that_only_forks_set_is_unknown_and_the_note_says_where_to_look()
     def think(s: State) -> None:
         s.copy().__iadd__(gen("deep"))
 
-    with trickling({"deep": "x"}) as backend:
+    with lagging({"deep": "x"}, by_word=True) as backend:
         s = think.run(stream=True, backend=backend)
         with pytest.raises(UnknownVariable) as caught:
             list(s.text_iter("deep"))
@@ -154,29 +133,8 @@ def test_a_name_that_only_forks_set_is_unknown_and_the_note_says_where_to_look()
 # ---------------------------------------------------------------------------------------------- objects
 
 
-class Cat(BaseModel):
-    name: str
-    age: int
-    likes: list[str]
-
-    @field_validator("age")
-    @classmethod
-    def _is_alive(cls, age: int) -> int:
-        if age > 40:
-            raise ValueError("no cat is so old")
-        return age
-
-
-CAT = '{ "name": "Tom Cat", "age": 12, "likes": ["to sleep", "fish"] }'
-
-
-@function
-def describe(s: State) -> None:
-    s += gen("cat", schema=Cat)
-
-
 def test_an_object_grows_and_its_last_value_is_the_instance() -> None:
-    with trickling({"cat": CAT}) as backend:
+    with lagging({"cat": CAT}, by_word=True) as backend:
         s = describe.run(stream=True, backend=backend)
         *partial, cat = s.object_iter("cat")
     assert cat == Cat(name="Tom Cat", age=12, likes=["to sleep", "fish"]) == s["cat"]
@@ -191,10 +149,10 @@ def test_an_object_of_a_json_schema_ends_as_parsed_json() -> None:
     def free(s: State) -> None:
         s += gen("cat", json_schema={"type": "object"})
 
-    with trickling({"cat": CAT}) as backend:
+    with lagging({"cat": CAT}, by_word=True) as backend:
         s = free.run(stream=True, backend=backend)
         assert list(s.object_iter("cat"))[-1] == json.loads(CAT)
-    with trickling({"cat": Answer(CAT[:20], "length")}) as backend:
+    with lagging({"cat": Answer(CAT[:20], "length")}, by_word=True) as backend:
         s = free.run(stream=True, backend=backend)
         with pytest.raises(OutputError, match="was cut"):
             list(s.object_iter("cat"))
@@ -202,212 +160,20 @@ def test_an_object_of_a_json_schema_ends_as_parsed_json() -> None:
 
 
 def test_an_object_that_a_validator_refuses_raises_in_its_iterator_with_the_line() -> None:
-    with trickling({"cat": CAT.replace("12", "99")}) as backend:
+    with lagging({"cat": CAT.replace("12", "99")}, by_word=True) as backend:
         s = describe.run(stream=True, backend=backend)
         with pytest.raises(OutputError, match="so old") as caught:
             list(s.object_iter("cat"))
-    assert any(__file__ in note for note in caught.value.__notes__)
+    assert any(live_programs.__file__ in note for note in caught.value.__notes__)
     assert isinstance(s.error(), OutputError)
 
 
 def test_what_is_no_json_has_no_object() -> None:
-    with trickling({"type": "apple", "value": "x"}) as backend:
+    with lagging({"type": "apple", "value": "x"}, by_word=True) as backend:
         s = pick.run(stream=True, backend=backend)
         with pytest.raises(ProgramError, match="no object"):
             list(s.object_iter("value"))
         s.close()
-
-
-# ---------------------------------------------------------------------------------------------- errors
-
-
-def test_d007_an_exception_of_the_body_raises_in_the_iterator() -> None:
-    boom = KeyError("boom")
-
-    @function
-    def early(s: State) -> None:
-        s += gen("a")
-        raise boom
-
-    @function
-    def late(s: State) -> None:
-        s += gen("a")
-        _ = s["a"]
-        raise boom
-
-    for program in (early, late):
-        for name in ("a", "never", None):
-            with trickling({"a": "x y"}) as backend:
-                s = program.run(stream=True, backend=backend)
-                with pytest.raises(KeyError) as caught:
-                    list(s.text_iter(name))
-                assert caught.value is boom
-                assert s.error() is boom
-                assert not backend.open_branches
-
-
-@pytest.mark.parametrize("failure", [EngineDied("it ended"), ProgramError("no")])
-def test_d007_a_backend_that_fails_in_the_middle_raises_after_the_text_it_gave(
-    failure: Exception,
-) -> None:
-    @function
-    def f(s: State) -> None:
-        s += "Go: " + gen("a") + "," + gen("b") + "," + gen("c")
-
-    script = {"a": "fine", "b": Answer("half of", failure=failure), "c": "never"}
-    for name, expected in (("b", "half of"), ("c", ""), (None, "Go: fine,half of")):
-        with trickling(script) as backend:
-            s = f.run(stream=True, backend=backend)
-            got: list[str] = []
-            with pytest.raises(type(failure)) as caught:  # noqa: PT012
-                for text in s.text_iter(name):
-                    got.append(text)  # noqa: PERF402  kept when the error comes
-            assert "".join(got) == expected
-            assert any(__file__ in note for note in caught.value.__notes__)
-            s.close()
-            assert not backend.open_branches
-
-
-def test_an_error_that_no_iterator_met_raises_when_the_block_is_left() -> None:
-    @function
-    def f(s: State) -> None:
-        s += gen("a") + gen("b")
-
-    with (
-        lagging({"a": "x", "b": EngineDied("it ended")}) as backend,
-        pytest.raises(EngineDied),
-        f.run(stream=True, backend=backend) as s,
-    ):
-        for _ in s.event_iter():
-            pass
-
-
-def test_a_failure_that_the_reader_handled_is_not_raised_again() -> None:
-    @function
-    def f(s: State) -> None:
-        s += gen("a")
-        _ = s["a"]
-
-    backend = ScriptedBackend({"a": EngineDied("it ended")})
-    with f.run(stream=True, backend=backend) as s, pytest.raises(EngineDied):
-        list(s.text_iter("a"))
-
-
-def test_wrong_arguments_raise_at_the_call() -> None:
-    with pytest.raises(ProgramError, match="stile"):
-        pick.run(stream=True, backend=ScriptedBackend(), stile=1)
-
-
-def test_a_timeout_raises_in_the_iterator_and_frees_everything() -> None:
-    backend = ScriptedBackend(default="x")
-    backend.pause()
-    s = pick.run(stream=True, backend=backend, timeout_s=0.05)
-    with pytest.raises(TimedOut, match="'type'"):
-        list(s.text_iter("value"))
-    assert not backend.open_branches
-    assert sum(isinstance(m, Abort) for m in backend.sent) == 1
-
-
-# ---------------------------------------------------------------------------------------------- the end
-
-
-def test_leaving_the_block_aborts_what_is_open() -> None:
-    ended: list[str] = []
-
-    @function
-    def f(s: State) -> None:
-        try:
-            s += gen("a") + gen("b")
-            _ = s["b"]
-        finally:
-            ended.append("the body's own cleaning up")
-
-    backend = ScriptedBackend({"a": "x y z", "b": "w"})
-    backend.pause()
-    with f.run(stream=True, backend=backend) as s:
-        backend.trickle()
-        assert next(s.text_iter("a")) == "x"
-    assert not backend.open_branches
-    assert sum(isinstance(m, Abort) for m in backend.sent) == 2
-    assert ended
-    assert isinstance(s.error(), Aborted)
-    with pytest.raises(Aborted, match="left before its end"):
-        list(s.text_iter("b"))
-    backend.resume()
-
-
-def test_a_live_run_that_is_dropped_is_aborted() -> None:
-    backend = ScriptedBackend(default="x")
-    backend.pause()
-    pick.run(stream=True, backend=backend)
-    gc.collect()
-    assert not backend.open_branches
-    assert backend.num_waiting == 0
-
-
-def test_a_body_that_refuses_to_end_is_ended() -> None:
-    @function
-    def stubborn(s: State) -> None:
-        s += gen("a")
-        try:
-            _ = s["a"]
-        except BaseException:  # noqa: BLE001  what a user might write
-            _ = s["a"]
-        s += gen("b")
-        _ = s["b"]
-
-    backend = ScriptedBackend(default="x")
-    backend.pause()
-    with stubborn.run(stream=True, backend=backend):
-        pass
-    assert not backend.open_branches
-
-
-def test_a_live_state_is_for_reading() -> None:
-    s: Any = pick.run(stream=True, backend=ScriptedBackend({"type": "apple", "value": "x"}))
-    assert isinstance(s, LiveState)
-    with pytest.raises(TypeError):
-        s += "more"
-    assert s.messages() == [
-        {"role": "user", "content": "Pick: "},
-        {"role": "assistant", "content": "apple"},
-    ]
-
-
-def test_it_goes_on_in_its_own_thread_only_and_says_so() -> None:
-    errors: list[BaseException] = []
-    backend = ScriptedBackend({"type": "apple", "value": "x"})
-    backend.pause()
-    s = pick.run(stream=True, backend=backend)
-    backend.resume()
-
-    def read() -> None:
-        try:
-            list(s.text_iter("value"))
-        except ProgramError as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    thread.join()
-    assert "text_async_iter" in str(errors[0])
-    assert list(s.text_iter("value")) == ["x"]
-
-
-def test_no_thread_is_made_and_bodies_of_a_batch_may_stream() -> None:
-    before = threading.active_count()
-
-    @function
-    def outer(s: State) -> str:
-        with pick.run(stream=True, backend=backend) as inner:
-            text = "".join(inner.text_iter("value"))
-        assert threading.active_count() == before + 1, "the backend's own"
-        return text
-
-    with trickling({"type": "apple", "value": "a b c"}) as backend:
-        states = outer.run_batch([{}] * 5, backend=backend)
-        assert not backend.open_branches
-    assert [st.ret_value for st in states] == ["a b c"] * 5
 
 
 # ---------------------------------------------------------------------------------------------- on a loop
@@ -425,7 +191,7 @@ def test_on_a_loop_other_tasks_run_while_text_comes() -> None:
     async def main(backend: ScriptedBackend) -> list[Any]:
         return await asyncio.gather(*(watch(backend) for _ in range(20)))
 
-    with trickling({"type": "apple", "value": "red as fire"}, delay_s=0) as backend:
+    with lagging({"type": "apple", "value": "red as fire"}, delay_s=0, by_word=True) as backend:
         results = asyncio.run(main(backend))
         assert not backend.open_branches
     for text, meta, value in results:
@@ -454,7 +220,7 @@ def test_two_tasks_read_two_variables_of_one_run() -> None:
 
         return await asyncio.gather(text(), value(), events())  # type: ignore[return-value]
 
-    with trickling({"a": "x y", "cat": CAT}) as backend:
+    with lagging({"a": "x y", "cat": CAT}, by_word=True) as backend:
         text, value, num_events = asyncio.run(main(backend))
     assert text == "x y"
     assert value.name == "Tom Cat"

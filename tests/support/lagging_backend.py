@@ -12,7 +12,10 @@ from radixlm.lang.testing import ScriptedBackend
 
 
 @contextmanager
-def lagging(*args: Any, delay_s: float = 0.001, **kwargs: Any) -> Generator[ScriptedBackend]:
+def lagging(
+    *args: Any, delay_s: float = 0.001, by_word: bool = False, **kwargs: Any
+) -> Generator[ScriptedBackend]:
+    """`by_word`: streams come a word at a time, else whole answers."""
     backend = ScriptedBackend(*args, **kwargs)
     backend.pause()
     is_over = threading.Event()
@@ -20,8 +23,11 @@ def lagging(*args: Any, delay_s: float = 0.001, **kwargs: Any) -> Generator[Scri
     def deliver() -> None:
         while not is_over.is_set():
             time.sleep(delay_s)
-            backend.resume()
-            backend.pause()
+            if by_word:
+                backend.trickle()
+            else:
+                backend.resume()
+                backend.pause()
 
     thread = threading.Thread(target=deliver, daemon=True)
     thread.start()

@@ -14,6 +14,15 @@ struct Task {
   int kv_head, first, last;  // rows of the sequence, or members of the group
 };
 
+// The rows of the task that a member has in hand; kept from task to task, so that nothing is allocated in a layer.
+struct TaskRows {
+  std::vector<const float*> queries;
+  std::vector<int> visible;
+  std::vector<RowState> states;
+  std::vector<float*> values;
+  std::vector<size_t> at;
+};
+
 // What one member, or all together, hold of the rows between two layers.
 struct Rows {
   std::vector<float> residual, spare;
@@ -36,6 +45,7 @@ class Runner : public AnyRunner {
     lone_.resize(pool_.size());
     for (auto& rows : lone_) rows.reserve(kLoneRows, s_);
     scratch_.resize(pool_.size());
+    task_rows_.resize(pool_.size());
     for (auto& row : scratch_) row.resize(std::max({s_.hidden, s_.inner, s_.num_heads * s_.head_dim}));
     scale_ = 1.0f / std::sqrt(float(s_.head_dim));
   }
@@ -109,7 +119,7 @@ class Runner : public AnyRunner {
         sources = step_->logit_rows;
         Rows* next = step_->num_rows <= kLoneRows ? &lone_[member] : &shared_;
         rows = step_->num_rows;
-        if (is_lone != (next != &shared_)) is_lone = next != &shared_;
+        is_lone = next != &shared_;
         own = is_lone ? Slice{0, rows} : slice(rows, member);
         for (int row = own.begin; row < own.end; ++row)
           std::memcpy(&next->spare[size_t(row) * s_.hidden], &mine->residual[size_t(sources[row]) * s_.hidden], size_t(s_.hidden) * 4);
@@ -251,20 +261,18 @@ class Runner : public AnyRunner {
           tasks_.push_back({sequence, -1, kv_head, first, std::min(p.query_starts[sequence + 1], first + kTokensOfTask)});
     next_task_.store(0);
     next_group_task_.store(0);
-    num_done_.store(0);
   }
 
   void attend(int layer, int member) {
     const int rounds = layer + 1;  // the counters only rise: layer l hands out numbers l * n .. (l + 1) * n
     if (!group_tasks_.empty()) {
-      take_tasks(next_group_task_, group_tasks_, layer, rounds);
+      take_tasks(next_group_task_, group_tasks_, layer, rounds, task_rows_[member]);
       pool_.barrier();
     }
-    take_tasks(next_task_, tasks_, layer, rounds);
-    (void)member;
+    take_tasks(next_task_, tasks_, layer, rounds, task_rows_[member]);
   }
 
-  void take_tasks(std::atomic<int64_t>& next, const std::vector<Task>& tasks, int layer, int rounds) {
+  void take_tasks(std::atomic<int64_t>& next, const std::vector<Task>& tasks, int layer, int rounds, TaskRows& taken) {
     const int64_t count = int64_t(tasks.size()), end = rounds * count;
     for (;;) {
       int64_t number = next.load(std::memory_order_relaxed);
@@ -272,19 +280,16 @@ class Runner : public AnyRunner {
         if (number >= end) return;
       } while (!next.compare_exchange_weak(number, number + 1));
       const Task& task = tasks[size_t(number - int64_t(layer) * count)];
-      s_.kv_kind == kKvF32 ? carry_out<float>(task, layer) : carry_out<uint16_t>(task, layer);
+      s_.kv_kind == kKvF32 ? carry_out<float>(task, layer, taken) : carry_out<uint16_t>(task, layer, taken);
     }
   }
 
   template <class Kv>
-  void carry_out(const Task& task, int layer) {
+  void carry_out(const Task& task, int layer, TaskRows& taken) {
     const Step& p = *step_;
     const int per_kv = s_.num_heads / s_.num_kv_heads, head_dim = s_.head_dim;
-    std::vector<const float*> queries;
-    std::vector<int> visible;
-    std::vector<RowState> states;
-    std::vector<float*> values;
-    std::vector<size_t> at;
+    auto& [queries, visible, states, values, at] = taken;
+    queries.clear(), visible.clear(), states.clear(), values.clear(), at.clear();
     const bool is_group = task.sequence < 0;
     for (int i = task.first; i < task.last; ++i) {
       const int sequence = is_group ? members_[task.group][i] : task.sequence;
@@ -319,13 +324,14 @@ class Runner : public AnyRunner {
   Rows shared_;
   std::vector<Rows> lone_;
   std::vector<std::vector<float>> scratch_;
+  std::vector<TaskRows> task_rows_;
   Activations head_input_;
   std::vector<float> qkv_, attended_, out_, gate_up_;
   std::vector<RowState> states_;
   std::vector<Task> tasks_, group_tasks_;
   std::vector<std::vector<int>> members_;
   std::vector<int> shared_blocks_;
-  std::atomic<int64_t> next_task_{0}, next_group_task_{0}, num_done_{0};
+  std::atomic<int64_t> next_task_{0}, next_group_task_{0};
 };
 
 }  // namespace RADIX_ISA
