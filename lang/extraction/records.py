@@ -53,9 +53,6 @@ def read_csv(
     path: Path, name: str, field: str | None, max_bytes: int
 ) -> Iterator[Document | Failure]:
     """A document for each record. The delimiter is the one of comma, semicolon and tab that the first line has most of."""
-    csv.field_size_limit(
-        max_bytes
-    )  # of the whole process; the bound of the standard library is 128 kB
     with path.open("rb") as file:
         feed = _TextLines(file, max_bytes)
         try:
@@ -66,7 +63,7 @@ def read_csv(
         delimiter = "\t" if path.suffix.lower() == ".tsv" else max(_DELIMITERS, key=first.count)
         feed.push_back(first)
         reader = csv.reader(feed, delimiter=delimiter, strict=True)
-        columns: list[str] = next(reader, list[str]())
+        columns = _next_values(reader, max_bytes) or []
         if field is not None and field not in columns:
             raise ConfigError(
                 f"{name} has no column {field!r}",
@@ -77,7 +74,7 @@ def read_csv(
         while True:
             line = feed.num_lines + 1
             try:
-                values = next(reader, None)
+                values = _next_values(reader, max_bytes)
             except csv.Error as error:
                 place = Document(name, index, "", line, feed.take_num_bytes())
                 yield _failure(place, PromptError(f"this is no record of a table: {error}"))
@@ -89,6 +86,15 @@ def read_csv(
                 place = Document(name, index, "", line, feed.take_num_bytes())
                 yield _table_document(place, columns, values, field)
                 index += 1
+
+
+def _next_values(reader: Iterator[list[str]], max_bytes: int) -> list[str] | None:
+    """The next record, whose fields may have `max_bytes`. The limit belongs to the whole process, so it holds for this call only."""
+    limit = csv.field_size_limit(max_bytes)
+    try:
+        return next(reader, None)
+    finally:
+        csv.field_size_limit(limit)
 
 
 def text_of_record(record: Mapping[str, Any], field: str | None) -> str:

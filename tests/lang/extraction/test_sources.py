@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from radixlm.errors import ConfigError
 from radixlm.lang.extraction.documents import Document, Failure
+from radixlm.lang.extraction.records import read_csv
 from radixlm.lang.extraction.sources import Source, find_sources, read_items
 
 
@@ -160,3 +162,14 @@ def test_an_iterable_may_hold_texts_paths_records_and_documents(tmp_path: Path) 
     assert isinstance(documents[-1], Failure)
     with pytest.raises(ConfigError, match="item 0"):
         list(read_items([3]))
+
+
+def test_reading_a_table_leaves_the_limit_of_other_readers_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("text\na\nb\n")
+    before = csv.field_size_limit()
+    records = iter(read_csv(path, "t.csv", "text", 50))
+    next(records)
+    assert csv.field_size_limit() == before
+    assert len(list(records)) == 1
+    assert csv.field_size_limit() == before
