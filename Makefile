@@ -8,8 +8,9 @@ PY     := $(VENV)/bin/python
 TORCH      ?= torch==2.13.0
 TORCH_ARGS ?=
 MODEL      ?= smollm2-135m
+NATIVE     := kernels/cpu/_native.so grammar/_native.so
 
-.PHONY: demo test test-data lint bench soak clean
+.PHONY: demo test test-data lint bench bench-grammar soak clean
 
 $(VENV)/.installed: pyproject.toml
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
@@ -20,19 +21,22 @@ $(VENV)/.installed: pyproject.toml
 
 # The install builds the native kernels; this rebuilds them in place after a change. Without a compiler the reference kernels serve.
 kernels/cpu/_native.so: $(wildcard kernels/cpu/src/*) kernels/build_native.py | $(VENV)/.installed
-	-$(PY) kernels/build_native.py
+	-$(PY) kernels/build_native.py $@
+
+grammar/_native.so: $(wildcard grammar/native/src/*) kernels/build_native.py | $(VENV)/.installed
+	-$(PY) kernels/build_native.py $@
 
 # A program forks, shares its prefix, chooses and fills a JSON Schema on a real chat model.
-demo: $(VENV)/.installed kernels/cpu/_native.so
+demo: $(VENV)/.installed $(NATIVE)
 	$(PY) -m radixlm pull $(MODEL)
 	$(PY) examples/demo.py
 
-test: $(VENV)/.installed kernels/cpu/_native.so
+test: $(VENV)/.installed $(NATIVE)
 	$(PY) -m radixlm pull $(MODEL)
 	$(PY) -m pytest -m "not data" --numprocesses 2 --dist loadfile
 
 # Tests over the shared data files (../shared); they skip with a reason where the files are absent.
-test-data: $(VENV)/.installed kernels/cpu/_native.so
+test-data: $(VENV)/.installed $(NATIVE)
 	$(PY) -m radixlm pull $(MODEL)
 	$(PY) -m pytest -m data
 
@@ -43,12 +47,17 @@ lint: $(VENV)/.installed
 	$(VENV)/bin/lint-imports
 
 # Ratios against transformers in one run; quote medians and ratios, never single absolute times.
-bench: $(VENV)/.installed kernels/cpu/_native.so
+bench: $(VENV)/.installed $(NATIVE)
 	$(PY) -m radixlm pull $(MODEL)
 	for bench in tests/bench/bench_*.py; do $(PY) $$bench || exit 1; done
 
+# Exactness and speed of grammars on the shared data, beside a peer where PEER_PYTHON names a Python that has llguidance.
+bench-grammar: $(VENV)/.installed $(NATIVE)
+	$(PY) -m radixlm pull $(MODEL)
+	$(PY) tests/bench/bench_grammar.py $(if $(PEER_PYTHON),--peer-python $(PEER_PYTHON))
+
 # The whole server under 100 mixed clients for three minutes: faults, memory and the event loop's lag.
-soak: $(VENV)/.installed kernels/cpu/_native.so
+soak: $(VENV)/.installed $(NATIVE)
 	$(PY) -m radixlm pull $(MODEL)
 	$(PY) tests/bench/soak.py
 

@@ -204,8 +204,7 @@ def _mask_fills(engine: Engine) -> list[Row]:
     import numpy as np
 
     from radixlm.grammar.compiler import compile_spec
-    from radixlm.grammar.masks import TokenMasks
-    from radixlm.grammar.matcher import Matcher
+    from radixlm.grammar.matching import masks_of, matcher_of
     from radixlm.grammar.spec import JsonSchema
     from radixlm.grammar.vocabulary import Vocabulary
     from radixlm.runtime.model_files import resolve_model
@@ -216,7 +215,7 @@ def _mask_fills(engine: Engine) -> list[Row]:
     began_s = time.perf_counter()
     program = compile_spec(JsonSchema(json.dumps(_SCHEMA)), vocabulary.alphabet)
     compile_s = time.perf_counter() - began_s
-    masks = TokenMasks(program, vocabulary)
+    masks = masks_of(program, vocabulary)
     example = json.dumps(
         {"title": "The new library", "topic": "budget", "points": ["It costs more", "It opens"]},
         separators=(",", ":"),
@@ -225,7 +224,7 @@ def _mask_fills(engine: Engine) -> list[Row]:
     row = np.zeros((vocabulary.vocab_size + 31) // 32, dtype=np.uint32)
     passes: list[list[float]] = []
     for _ in range(2):
-        matcher = Matcher(masks)
+        matcher = matcher_of(masks)
         spent: list[float] = []
         for token_id in token_ids:
             began_s = time.perf_counter()

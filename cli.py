@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from radixlm.flags import PanelCommand, split_fields, with_fields
+from radixlm.grammar.constraint_file import ConstraintOptions
 from radixlm.runtime.config import EngineConfig
 from radixlm.runtime.http.settings import ServerSettings
 
 if TYPE_CHECKING:
-    from radixlm.grammar.spec import Spec
     from radixlm.runtime.http.server import HttpServer
 
 app = typer.Typer(
@@ -48,6 +48,10 @@ Pattern = Annotated[str | None, typer.Option(help="A regex that the whole answer
 Choices = Annotated[
     list[str] | None,
     typer.Option("--choices", metavar="<str>", help="An answer to choose from. Repeatable."),
+]
+GrammarFile = Annotated[
+    Path | None,
+    typer.Option("--grammar", help="A file with a grammar, Lark or GBNF, of the answer."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -104,6 +108,7 @@ def generate(
     schema: Schema = None,
     regex: Pattern = None,
     choices: Choices = None,
+    grammar: GrammarFile = None,
     **options: Any,
 ) -> None:
     """Continue a text, printing as it comes."""
@@ -112,7 +117,7 @@ def generate(
 
     asked = request_options(
         max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
-        stop=stop, json_schema=schema, regex=regex, choices=choices,
+        stop=stop, json_schema=schema, regex=regex, choices=choices, grammar=grammar,
     )  # fmt: skip
     text = read_prompt(prompt)
     with Engine(**options) as engine:
@@ -136,6 +141,7 @@ def chat(
     schema: Schema = None,
     regex: Pattern = None,
     choices: Choices = None,
+    grammar: GrammarFile = None,
     **options: Any,
 ) -> None:
     """Talk with the model, or ask it one thing. /help in a dialogue lists what else it takes."""
@@ -144,7 +150,7 @@ def chat(
 
     asked = request_options(
         max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
-        stop=stop, json_schema=schema, regex=regex, choices=choices,
+        stop=stop, json_schema=schema, regex=regex, choices=choices, grammar=grammar,
     )  # fmt: skip
     text = None if message is None else read_prompt(message)
     with Engine(**options) as engine:
@@ -313,39 +319,48 @@ def doctor(as_json: AsJson = False, **options: Any) -> None:
         sys.exit(1)
 
 
-@grammar_app.command("explain")
+ConstraintFile = Annotated[
+    Path | None,
+    typer.Argument(help="A .json schema, .regex, .lark, .gbnf, or .choices (one a line)."),
+]
+CountingModel = Annotated[
+    str | None, typer.Option("--model", "-m", help="Count in this model's tokens; else in bytes.")
+]
+
+
+@grammar_app.command("explain", cls=PanelCommand)
+@with_fields(ConstraintOptions)
 def explain_grammar(
-    schema: Schema = None,
-    regex: Pattern = None,
-    choices: Choices = None,
-    model: Annotated[str, typer.Option("--model", "-m", help="Whose tokens.")] = DEFAULT_MODEL,
+    file: ConstraintFile = None,
+    model: CountingModel = None,
     as_json: AsJson = False,
+    **options: Any,
 ) -> None:
-    """Compile a constraint and show what it forces, allows and ignores, or why it is refused."""
-    from radixlm.grammar.explain import explain
-    from radixlm.grammar.vocabulary import Vocabulary
-    from radixlm.reports import print_explanation
-    from radixlm.runtime.model_files import resolve_model
-    from radixlm.runtime.tokenizer import load_tokenizer
+    """Compile a constraint and show what it enforces, forces and ignores; or why it is refused, with status 1."""
+    from radixlm.reports import explain_constraint
 
-    spec = _constraint(schema, regex, choices)
-    cache_dir = Path(EngineConfig.create().cache_dir)
-    tokenizer = load_tokenizer(resolve_model(model, cache_dir))
-    vocabulary = Vocabulary(tokenizer.token_bytes, tokenizer.eos_token_ids)
-    print_explanation(explain(spec, vocabulary), as_json=as_json)
+    if not explain_constraint(file, ConstraintOptions(**options), model, as_json=as_json):
+        sys.exit(1)
 
 
-def _constraint(schema: Path | None, regex: str | None, choices: list[str] | None) -> Spec:
-    from radixlm.console import request_options
-    from radixlm.errors import ConfigError
-    from radixlm.lang.constraints import constraint_of
+@grammar_app.command("check", cls=PanelCommand)
+@with_fields(ConstraintOptions)
+def check_grammar(
+    file: ConstraintFile = None,
+    text: Annotated[
+        Path | None, typer.Option(help="A file with the text; else it is read from standard input.")
+    ] = None,
+    model: CountingModel = None,
+    as_json: AsJson = False,
+    **options: Any,
+) -> None:
+    """Is a text an output of a constraint? Else show where it leaves it and what was expected there.
 
-    spec, _ = constraint_of(request_options(json_schema=schema, regex=regex, choices=choices))
-    if spec is None:
-        raise ConfigError(
-            "there is no constraint to explain", hint="Give --schema, --regex or --choices"
-        )
-    return spec
+    JSON may have white space and any order of properties, unless options say otherwise. Status: 0 yes, 1 no, 2 a file is unusable.
+    """
+    from radixlm.reports import check_against
+
+    sys.exit(check_against(file, ConstraintOptions(**options), text, model, as_json=as_json))
 
 
 def main() -> None:

@@ -35,13 +35,15 @@ _HELP = """Type a message; a line that ends in \\ goes on in the next one. Ctrl-
 
 
 def request_options(**flags: Any) -> dict[str, Any]:
-    """The options of a request that were given as flags. `json_schema` is a file. What is wrong with them is raised before a model loads."""
+    """The options of a request that were given as flags. `json_schema` and `grammar` are files. What is wrong with them is raised before a model loads."""
     from radixlm.lang.constraints import constraint_of
     from radixlm.lang.sampling import OPTION_NAMES, build_params, clean_options
 
     options = {name: value for name, value in flags.items() if value not in (None, [])}
     if "json_schema" in options:
         options["json_schema"] = read_schema(options["json_schema"])
+    if "grammar" in options:
+        options["grammar"] = read_grammar(options["grammar"])
     constraint_of(options)
     sampling = {name: value for name, value in options.items() if name in OPTION_NAMES}
     build_params({}, clean_options(sampling), None)
@@ -69,6 +71,14 @@ def read_schema(path: Path) -> str:
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"this is no JSON Schema: {error}", place=str(path)) from None
     return text
+
+
+def read_grammar(path: Path) -> str:
+    """The text of a grammar file. ConfigError when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"this is no grammar: {error}", place=str(path)) from None
 
 
 def print_stream(
@@ -268,7 +278,7 @@ class Dialogue:
         self._constrain("regex", pattern or None)
 
     def _constrain(self, name: str, value: str | None) -> None:
-        for other in ("json_schema", "regex", "choices"):
+        for other in ("json_schema", "regex", "choices", "grammar"):
             self._options.pop(other, None)
         if value is not None:
             self._options[name] = value

@@ -86,16 +86,16 @@ def _own_parameters(command: Callable[..., None]) -> list[tuple[inspect.Paramete
 
 @cache  # commands share their engine's flags, and --help should be quick
 def _flags(config: type) -> tuple[inspect.Parameter, ...]:
-    panel = f"{config.__name__.removesuffix('Config').removesuffix('Settings')} options"
+    name = config.__name__.removesuffix("Config").removesuffix("Settings").removesuffix("Options")
+    panel = f"{name} options"
     return tuple(_flag(spec, panel) for spec in dataclasses.fields(config))
 
 
 def _flag(spec: dataclasses.Field[Any], panel: str) -> inspect.Parameter:
     """A flag whose absence is None. Only switches have a type of their own; the config reads the texts of all others."""
-    is_switch = spec.type in ("bool", bool)
-    shown = (
-        "" if spec.default in ("", dataclasses.MISSING) else f" [default: {_shown(spec.default)}]"
-    )
+    is_switch = spec.type in ("bool", bool, "bool | None")
+    is_plain = spec.default in ("", None, dataclasses.MISSING)
+    shown = "" if is_plain else f" [default: {_shown(spec.default)}]"
     option = typer.Option(
         *_SHORT.get(spec.name, ()),
         help=spec.metadata.get("text", "") + shown,

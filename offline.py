@@ -35,6 +35,7 @@ from radixlm.runtime.text_stream import AsyncTextStream, TextStream
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from radixlm.grammar.spec import Gbnf, Lark
     from radixlm.runtime.progress import ItemProgress
 
 _OF_REQUEST = frozenset({"namespace", "strict_text"})
@@ -53,6 +54,7 @@ class GenerateOptions(SamplingOptions, total=False):
     json_schema: str | Mapping[str, Any] | None  # a JSON Schema as dict or text
     regex: str | None  # the whole output matches (Python syntax)
     choices: Sequence[str] | None  # the output is one of these
+    grammar: str | Lark | Gbnf | None  # Lark, or GBNF if it has rules written `name ::= ...`
     namespace: str  # salts the prefix cache: nothing is shared with other namespaces
     strict_text: (
         bool  # refuse characters that no token spells, instead of replacing and reporting them

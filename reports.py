@@ -1,6 +1,7 @@
-"""Tables of the command line: a program's state, a trace, a bench, an examination, an explained constraint; each as text or as JSON.
+"""Tables of the command line: a program's state, a trace, a bench, an examination, an explained constraint, a
+checked text; each as text or as JSON.
 
-Owns their looks, nothing of what they say.
+Owns their looks, nothing of what they say; the words about constraints stand in `grammar.explain.wording`.
 """
 
 from __future__ import annotations
@@ -10,18 +11,22 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from radixlm.errors import OutputError
+from radixlm.errors import ConfigError, GrammarError, OutputError
 
 if TYPE_CHECKING:
     from radixlm.bench import Report
     from radixlm.doctor import Finding
-    from radixlm.grammar.explain import Explanation
+    from radixlm.grammar.constraint_file import ConstraintOptions
+    from radixlm.grammar.explain import Explanation, Verdict
     from radixlm.lang.state import State
     from radixlm.lang.trace import TracingBackend
+    from radixlm.runtime.tokenizer import Tokenizer
 
 _INK = {"text": "", "role": "\x1b[36m", "gen": "\x1b[32m", "select": "\x1b[33m"}
+_UNUSABLE = 2  # the exit status of a check whose constraint or text cannot be used
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
 
@@ -114,30 +119,92 @@ def print_examination(findings: Sequence[Finding], *, as_json: bool) -> bool:
     return not problems
 
 
-def print_explanation(explanation: Explanation, *, as_json: bool) -> None:
-    """What a constraint means."""
+def explain_constraint(
+    file: Path | None, options: ConstraintOptions, model: str | None, *, as_json: bool
+) -> bool:
+    """Print what a constraint means, in tokens of `model` or in bytes, or why it is refused. Returns whether it is not refused."""
+    from radixlm.grammar.constraint_file import read_constraint
+    from radixlm.grammar.explain import explain, refusal
+    from radixlm.grammar.explain.wording import explanation_lines, refusal_lines
+    from radixlm.grammar.vocabulary import Vocabulary
+
+    spec = read_constraint(file, options)
+    tokenizer = None if model is None else _tokenizer(model)
+    vocabulary = tokenizer and Vocabulary(tokenizer.token_bytes, tokenizer.eos_token_ids)
+    try:
+        found = explain(spec, vocabulary)
+    except GrammarError as error:
+        refused = refusal(spec, error)
+        _print_report({"refused": refused}, refusal_lines(refused), as_json=as_json)
+        return False
+    lines = explanation_lines(found, unit="bytes" if tokenizer is None else "tokens")
+    _print_report({"refused": None, **_fields(found)}, lines, as_json=as_json)
+    return True
+
+
+def check_against(
+    file: Path | None,
+    options: ConstraintOptions,
+    text_file: Path | None,
+    model: str | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Print whether a text (of a file, or standard input) is an output of a constraint. Returns 0 if it is, 1 if not, 2 if a file is unusable.
+
+    JSON may have any layout and order that the options do not exclude.
+    """
+    from radixlm.grammar.constraint_file import loosened, read_constraint
+    from radixlm.grammar.explain import check_text, refusal
+    from radixlm.grammar.explain.wording import refusal_lines, verdict_lines
+
+    try:
+        spec = loosened(read_constraint(file, options), options)
+        text = _read_text(text_file)
+    except ConfigError as error:
+        print(f"radixlm: {error}", file=sys.stderr)
+        return _UNUSABLE
+    try:
+        verdict = check_text(spec, text)
+    except GrammarError as error:
+        refused = refusal(spec, error)
+        _print_report({"refused": refused}, refusal_lines(refused), as_json=as_json)
+        return _UNUSABLE
+    num_tokens = None if model is None else len(_tokenizer(model).encode(text).ids)
+    lines = verdict_lines(verdict, num_tokens)
+    _print_report({**_fields(verdict), "num_tokens": num_tokens}, lines, as_json=as_json)
+    return 0 if verdict.outcome == "accepted" else 1
+
+
+def _read_text(path: Path | None) -> str:
+    """A text with its line breaks as they are. ConfigError when it cannot be read."""
+    try:
+        data = sys.stdin.buffer.read() if path is None else path.read_bytes()
+        return data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"it is not UTF-8: {error}"
+        place = "standard input" if path is None else str(path)
+        raise ConfigError(f"the text cannot be read: {reason}", place=place) from None
+
+
+def _tokenizer(model: str) -> Tokenizer:
+    from radixlm.runtime.config import EngineConfig
+    from radixlm.runtime.model_files import resolve_model
+    from radixlm.runtime.tokenizer import load_tokenizer
+
+    return load_tokenizer(resolve_model(model, Path(EngineConfig.create().cache_dir)))
+
+
+def _print_report(value: dict[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
     if as_json:
-        _print_json(dataclasses.asdict(explanation))
+        _print_json(jsonable(value))
         return
-    needed = explanation.max_tokens_needed
-    empty = ", or nothing at all" if explanation.may_be_empty else ""
-    rows: list[tuple[str, str]] = [
-        ("compiled", f"{explanation.num_states} states, {explanation.num_bytes} bytes, {1e3 * explanation.compile_s:.0f} ms"),
-        ("always begins with", _quoted(explanation.forced_text) if explanation.forced_text else "(nothing fixed)"),
-        ("first tokens", f"{explanation.num_first_tokens}{empty}: {_listed(explanation.first_tokens)}"),
-        ("shortest", _quoted(explanation.shortest)),
-        ("max_tokens needed", "no number suffices" if needed is None else f"{needed} suffice for the shortest"),
-        ("a sample", _quoted(explanation.sample)),
-        ("of it forced", f"{explanation.sample_forced_bytes} of {len(explanation.sample.encode())} bytes"),
-    ]  # fmt: skip
-    for name, value in rows:
-        print(f"{name:<20} {value}")
-    for loose in explanation.loose_objects:
-        print(f"{'loose':<20} {loose.advice()}")
-    for note in explanation.unknown_formats:
-        print(f"{'unknown format':<20} {note.value!r} at {note.place}: any string passes")
-    for note in explanation.annotations:
-        print(f"{'ignored':<20} {note.keyword} at {note.place}")
+    for line in lines:
+        print(line)
+
+
+def _fields(report: Explanation | Verdict) -> dict[str, Any]:
+    return dataclasses.asdict(report)
 
 
 def jsonable(value: Any) -> Any:
@@ -153,15 +220,6 @@ def jsonable(value: Any) -> Any:
         return jsonable(dataclasses.asdict(cast("Any", value)))
     dump = getattr(value, "model_dump", None)
     return dump(mode="json") if callable(dump) else repr(value)
-
-
-def _quoted(text: str) -> str:
-    shown = text if len(text) <= 200 else f"{text[:200]}..."
-    return json.dumps(shown, ensure_ascii=False)
-
-
-def _listed(texts: Iterable[str]) -> str:
-    return " ".join(json.dumps(text, ensure_ascii=False) for text in texts)
 
 
 def _print_json(value: Any) -> None:

@@ -10,7 +10,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..errors import GrammarError
-from .expr import Alt, And, Bytes, Chars, Erase, Expr, Grammar, Limits, Lit, Minus, Ref, Repeat, Seq
+from .expr import (
+    EMPTY,
+    Alt,
+    And,
+    Bytes,
+    Chars,
+    Erase,
+    Expr,
+    Grammar,
+    Limits,
+    Lit,
+    Members,
+    Minus,
+    Ref,
+    Repeat,
+    Seq,
+)
 
 SHARED_SIZE_MIN = 24  # a shared part larger than this is built once, as a region
 UNROLL_SIZE_MAX = (
@@ -76,6 +92,9 @@ class Analysis:
             return tuple(item for item in expr.items if type(item) not in _LEAVES)
         if isinstance(expr, Minus):
             return tuple(item for item in (expr.keep, expr.drop) if type(item) not in _LEAVES)
+        if isinstance(expr, Members):
+            texts = (*(item.text for item in expr.items), expr.separator)
+            return tuple(text for text in texts if type(text) not in _LEAVES)
         if isinstance(expr, Repeat | Erase | Ref):
             part = self.rule(expr) if isinstance(expr, Ref) else expr.item
             return () if isinstance(part, _LEAVES) else (part,)
@@ -110,6 +129,28 @@ class Analysis:
                 elif not done:
                     self.recursive.add(id(child))
 
+    def check_members(self, expr: Members) -> None:
+        """GrammarError for a set that has no meaning; nullability must be known."""
+        bound = max(expr.lo, expr.hi or 0)
+        if expr.lo < 0 or bound > self.limits.repeat_bound:
+            raise GrammarError(
+                f"a set of {expr.lo} to {expr.hi} members exceeds limits.repeat_bound={self.limits.repeat_bound}",
+                keyword="repeat_bound",
+            )
+        texts = [item.text for item in expr.items]
+        if expr.separator != EMPTY:
+            texts.append(expr.separator)
+        if any(self.accepts_empty(text) for text in texts):
+            raise GrammarError(
+                "a member of a set, or their separator, may be empty", keyword="members"
+            )
+        if any(
+            not 0 <= item < len(expr.items)
+            for clause in expr.clauses
+            for item in (*clause.needs, *clause.bars)
+        ):
+            raise GrammarError("a clause names a member that is not there", keyword="members")
+
     def _check_repeat(self, expr: Expr) -> None:
         if isinstance(expr, Repeat):
             bound = max(expr.lo, expr.hi or 0)
@@ -127,11 +168,13 @@ class Analysis:
     def _check_products(self) -> None:
         has_ref: set[int] = set()
         for expr in self.order:
-            if isinstance(expr, Ref) or any(id(child) in has_ref for child in self.children(expr)):
+            is_called = isinstance(expr, Ref | Members)
+            if is_called or any(id(child) in has_ref for child in self.children(expr)):
                 has_ref.add(id(expr))
                 if isinstance(expr, And | Minus | Erase):
                     raise GrammarError(
-                        "an intersection or difference may not contain rule calls", keyword="and"
+                        "an intersection or difference may not contain rule calls or sets of members",
+                        keyword="and",
                     )
 
     def find_nullable(self, products: Mapping[int, bool]) -> None:
@@ -161,6 +204,8 @@ class Analysis:
             return all(map(is_known, expr.items))
         if isinstance(expr, Ref):
             return is_known(self.rule(expr))
+        if isinstance(expr, Members):
+            return expr.lo == 0 and any(not clause.needs for clause in expr.clauses)
         return False
 
     def _count_uses(self) -> dict[int, int]:
@@ -181,6 +226,8 @@ class Analysis:
             return 4 + len(expr.ranges) if expr.ranges and expr.ranges[-1][1] > 0x7F else 1
         if isinstance(expr, And | Minus | Erase):
             return _PRODUCT_SIZE
+        if isinstance(expr, Members):
+            return _REGION_SIZE * len(expr.items)
         inner = len(expr.items) if isinstance(expr, Seq | Alt) else 1
         inner = max(inner, sum(map(self._size_in_parent, self.children(expr))))
         if isinstance(expr, Repeat):

@@ -7,6 +7,7 @@ calls a region that may be empty has an empty move beside the call), so no pop e
 
     state --byte set--> state        state --literal bytes--> state        state --(empty)--> state
     state --call region--> state     state --loop: region lo..hi times--> state     state.is_end: return to the caller
+    state --set: some of several regions, by the rules of a member set--> state
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 
 from ..errors import GrammarError
 from .expr import Limits
+from .member_sets import SetMove
 
 ALL_BYTES = (1 << 256) - 1
 
@@ -24,7 +26,8 @@ ALL_BYTES = (1 << 256) - 1
 class GraphState:
     """One state; all moves are alternatives.
 
-    `edges` are (byte set, target), `literals` (bytes, target), `calls` (region, return state), `loops` indices into `Graph.loops`.
+    `edges` are (byte set, target), `literals` (bytes, target), `calls` (region, return state), `loops` indices into `Graph.loops`,
+    `sets` into `Graph.sets`.
     """
 
     edges: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
@@ -32,11 +35,12 @@ class GraphState:
     empty: list[int] = field(default_factory=list[int])
     calls: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     loops: list[int] = field(default_factory=list[int])
+    sets: list[int] = field(default_factory=list[int])
     is_end: bool = False
 
     def is_bare(self) -> bool:
-        """Whether no byte edge, literal, call or loop leaves here."""
-        return not (self.edges or self.literals or self.calls or self.loops)
+        """Whether no byte edge, literal, call, loop or set leaves here."""
+        return not (self.edges or self.literals or self.calls or self.loops or self.sets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +63,12 @@ class Region:
 
 @dataclass(slots=True)
 class Graph:
-    """States, loops and regions, by index."""
+    """States, loops, sets and regions, by index."""
 
     limits: Limits
     states: list[GraphState] = field(default_factory=list[GraphState])
     loops: list[Loop] = field(default_factory=list[Loop])
+    sets: list[SetMove] = field(default_factory=list[SetMove])
     regions: list[Region] = field(default_factory=list[Region])
 
     def new_state(self) -> int:
@@ -110,6 +115,7 @@ class Graph:
             merged.literals.extend(state.literals)
             merged.calls.extend(state.calls)
             merged.loops.extend(state.loops)
+            merged.sets.extend(state.sets)
         return entry
 
     def set_entries(self) -> None:
@@ -121,6 +127,7 @@ class Graph:
     def remove_dead_ends(self) -> None:
         """Cut every move that cannot lead to an end state (of its region, and through regions that can end)."""
         live = self._live_states()
+        self.sets = [self._live_part(move, live) for move in self.sets]
         for state in self.states:
             state.edges = [(mask, target) for mask, target in state.edges if live[target]]
             state.literals = [(data, target) for data, target in state.literals if live[target]]
@@ -133,13 +140,44 @@ class Graph:
             state.loops = [
                 loop for loop in state.loops if all(live[s] for s in self._loop_needs(loop))
             ]
+            state.sets = [index for index in state.sets if self._is_live_set(index, live)]
 
     def _loop_needs(self, loop: int) -> tuple[int, int]:
         return self.regions[self.loops[loop].body].entry, self.loops[loop].exit
 
+    def _set_needs(self, index: int) -> list[int]:
+        move = self.sets[index]
+        return [*(self.regions[region].entry for region in move.regions()), move.exit]
+
+    def _is_live_set(self, index: int, live: list[bool]) -> bool:
+        move = self._live_part(self.sets[index], live)
+        return live[move.exit] and any(True for _ in move.rules.next_items(0, 0))
+
+    def _live_part(self, move: SetMove, live: list[bool]) -> SetMove:
+        """The set without members that cannot end; without a separator that can, it is one member."""
+        entries = [live[self.regions[region].entry] for region in move.members]
+        rules = move.rules.without([item for item, is_live in enumerate(entries) if not is_live])
+        members = tuple(r for r, is_live in zip(move.members, entries, strict=True) if is_live)
+        separator = move.separator
+        if separator >= 0 and not live[self.regions[separator].entry]:
+            separator, rules = -1, rules.at_most_one()
+        return SetMove(members, separator, rules, move.exit)
+
     def _live_states(self) -> list[bool]:
         """Which states reach an end state. A call or loop needs both its region's entry and where it goes on."""
-        waiting: list[list[int]] = [[] for _ in self.states]  # state -> those it may make live
+        waiting = self._sources()
+        live = [state.is_end for state in self.states]
+        work = [index for index, is_live in enumerate(live) if is_live]
+        while work:
+            for source in waiting[work.pop()]:
+                if not live[source] and self._is_live_now(self.states[source], live):
+                    live[source] = True
+                    work.append(source)
+        return live
+
+    def _sources(self) -> list[list[int]]:
+        """For each state, those that it may make live."""
+        waiting: list[list[int]] = [[] for _ in self.states]
         for source, state in enumerate(self.states):
             for _, target in state.edges:
                 waiting[target].append(source)
@@ -153,14 +191,10 @@ class Graph:
             for loop in state.loops:
                 for needed in self._loop_needs(loop):
                     waiting[needed].append(source)
-        live = [state.is_end for state in self.states]
-        work = [index for index, is_live in enumerate(live) if is_live]
-        while work:
-            for source in waiting[work.pop()]:
-                if not live[source] and self._is_live_now(self.states[source], live):
-                    live[source] = True
-                    work.append(source)
-        return live
+            for index in state.sets:
+                for needed in self._set_needs(index):
+                    waiting[needed].append(source)
+        return waiting
 
     def _is_live_now(self, state: GraphState, live: list[bool]) -> bool:
         return (
@@ -171,6 +205,7 @@ class Graph:
                 live[target] and live[self.regions[region].entry] for region, target in state.calls
             )
             or any(all(live[s] for s in self._loop_needs(loop)) for loop in state.loops)
+            or any(self._is_live_set(index, live) for index in state.sets)
         )
 
     def shorten(self) -> None:
@@ -185,6 +220,7 @@ class Graph:
             state.empty = list(dict.fromkeys(alias[target] for target in state.empty))
             state.calls = [(region, alias[target]) for region, target in state.calls]
         self.loops = [Loop(loop.body, loop.lo, loop.hi, alias[loop.exit]) for loop in self.loops]
+        self.sets = [SetMove(s.members, s.separator, s.rules, alias[s.exit]) for s in self.sets]
         for state in self.states:
             kept: list[tuple[int, int]] = []
             for region, target in state.calls:
@@ -230,5 +266,8 @@ class Graph:
                 visit(target)
             for loop in state.loops:
                 for needed in self._loop_needs(loop):
+                    visit(needed)
+            for number in state.sets:
+                for needed in self._set_needs(number):
                     visit(needed)
         return found

@@ -1,6 +1,6 @@
 """Specs -> programs: the front end's grammar through every pass, and the cache of finished programs.
 
-Owns the order of the passes and `ProgramCache`. Knows nothing of vocabularies beyond the alphabet (the bytes
+Owns the choice of the native compiler where it is built, the order of the Python passes, and `ProgramCache`. Knows nothing of vocabularies beyond the alphabet (the bytes
 some token can spell), nor of processes or deadlines. A front end is one file of `grammar/frontends/`, named after its spec's tag, with
 `build(spec, limits) -> Grammar`.
 """
@@ -20,6 +20,8 @@ from .emission import emit
 from .expr import Grammar, Limits
 from .left_recursion import remove_left_recursion
 from .lowering import Lowering
+from .native.compiling import compile_body
+from .native.library import is_built
 from .product import build_products
 from .program import GrammarProgram
 from .spec import Spec
@@ -42,8 +44,15 @@ def compile_spec(spec: Spec, alphabet: bytes, limits: Limits | None = None) -> G
 def compile_grammar(
     grammar: Grammar, alphabet: bytes, limits: Limits | None = None
 ) -> GrammarProgram:
-    """Compile `grammar`; see `compile_spec`."""
+    """Compile `grammar`, natively where that is built; see `compile_spec`."""
     limits = limits or Limits()
+    if is_built():
+        return GrammarProgram.from_body(compile_body(grammar, alphabet, limits))
+    return compile_by_passes(grammar, alphabet, limits)
+
+
+def compile_by_passes(grammar: Grammar, alphabet: bytes, limits: Limits) -> GrammarProgram:
+    """The same in Python: the definition of the native compiler, and what serves without it."""
     if len(alphabet) != 256:
         raise GrammarError(f"an alphabet has 256 entries, not {len(alphabet)}")
     allowed = sum(1 << byte for byte, is_known in enumerate(alphabet) if is_known)

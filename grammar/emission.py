@@ -1,12 +1,10 @@
 """Graph -> GrammarProgram: the finished automaton as flat arrays.
 
 Owns numbering, the spelling-out of literals, byte classes, region ranks and shortest distances. Knows nothing of expressions or tokens.
-Distances: Knuth, "A generalization of Dijkstra's algorithm", 1977 (a call costs its region plus what follows).
 """
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -15,11 +13,13 @@ import numpy as np
 from ..errors import GrammarError
 from .automaton import Graph
 from .left_recursion import call_order, left_calls
+from .member_sets import SetMove
 from .product import byte_classes
 from .program import I32, I64, U8, GrammarProgram
+from .set_arrays import set_arrays
+from .shortest_routes import Routes
 
 Pairs = list[tuple[int, int]]
-MAX_DISTANCE = 1 << 60  # bytes; nested counted repeats may ask for more than 64 bits hold
 
 
 def emit(graph: Graph, start: int, alphabet: int) -> GrammarProgram:
@@ -49,6 +49,15 @@ def emit(graph: Graph, start: int, alphabet: int) -> GrammarProgram:
     masks = rows.masks | {1 << byte for byte in set(b"".join(data for _, data, _ in rows.literals))}
     class_of_byte, num_classes = _class_table(masks)
     loops = list(rows.loop_number)
+    sets = [
+        SetMove(
+            tuple(regions[region] for region in move.members),
+            move.separator if move.separator < 0 else regions[move.separator],
+            move.rules,
+            number[move.exit],
+        )
+        for move in map(graph.sets.__getitem__, rows.set_number)
+    ]
     rank = {
         region: position for position, region in enumerate(call_order(graph, rows.left_calls()))
     }
@@ -73,6 +82,9 @@ def emit(graph: Graph, start: int, alphabet: int) -> GrammarProgram:
             [-1 if (hi := graph.loops[k].hi) is None else hi for k in loops], dtype=np.int64
         ),
         loop_exit=np.array([number[graph.loops[k].exit] for k in loops], dtype=np.int32),
+        set_from=_column(rows.sets, 0),
+        set_id=_column(rows.sets, 1),
+        **set_arrays(sets),
         ends=np.array(
             [number[state] for state in order if graph.states[state].is_end], dtype=np.int32
         ),
@@ -96,6 +108,9 @@ def _used_regions(graph: Graph, order: list[int]) -> dict[int, int]:
             used.setdefault(region, len(used))
         for loop in state.loops:
             used.setdefault(graph.loops[loop].body, len(used))
+        for index in state.sets:
+            for region in graph.sets[index].regions():
+                used.setdefault(region, len(used))
     return used
 
 
@@ -112,6 +127,8 @@ class _Rows:
     calls: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
     loops: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
     loop_number: dict[int, int] = field(default_factory=dict[int, int])
+    sets: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+    set_number: dict[int, int] = field(default_factory=dict[int, int])
     masks: set[int] = field(default_factory=set[int])
 
     def add_state(self, index: int) -> None:
@@ -131,6 +148,9 @@ class _Rows:
         self.loops.extend(
             (source, self.loop_number.setdefault(loop, len(self.loop_number)))
             for loop in state.loops
+        )
+        self.sets.extend(
+            (source, self.set_number.setdefault(move, len(self.set_number))) for move in state.sets
         )
 
     def left_calls(self) -> list[list[int]]:
@@ -204,47 +224,23 @@ def _class_table(masks: set[int]) -> tuple[U8, int]:
     return table, len(groups) if is_full else len(groups) + 1
 
 
-class _Moves:
-    """The graph backwards: who gets nearer to an end once a state's distance is known."""
-
-    def __init__(self, graph: Graph, order: list[int]) -> None:
-        self.simple: dict[int, Pairs] = {}  # target -> (source, cost)
-        self.joint: dict[
-            int, list[tuple[int, int, int, int]]
-        ] = {}  # either of -> (source, entry, times, after)
-        for source in order:
-            state = graph.states[source]
-            for _, target in state.edges:
-                self.simple.setdefault(target, []).append((source, 1))
-            for data, target in state.literals:
-                self.simple.setdefault(target, []).append((source, len(data)))
-            for target in state.empty:
-                self.simple.setdefault(target, []).append((source, 0))
-            for region, target in state.calls:
-                self._add_joint(source, graph.regions[region].entry, 1, target)
-            for loop in map(graph.loops.__getitem__, state.loops):
-                self._add_joint(source, graph.regions[loop.body].entry, loop.lo, loop.exit)
-
-    def _add_joint(self, source: int, entry: int, times: int, after: int) -> None:
-        self.joint.setdefault(entry, []).append((source, entry, times, after))
-        self.joint.setdefault(after, []).append((source, entry, times, after))
-
-
 def _distances(graph: Graph, order: list[int]) -> list[int]:
     """Least bytes from each kept state to the end of its region, in the order of `order`."""
-    moves = _Moves(graph, order)
-    settled: dict[int, int] = {}
-    heap = [(0, source) for source in order if graph.states[source].is_end]
-    while heap:
-        cost, state = heapq.heappop(heap)
-        if state in settled:
-            continue
-        settled[state] = cost
-        for source, extra in moves.simple.get(state, ()):
-            if source not in settled:
-                heapq.heappush(heap, (cost + extra, source))
-        for source, entry, times, after in moves.joint.get(state, ()):
-            if source not in settled and entry in settled and after in settled:
-                total = min(times * settled[entry] + settled[after], MAX_DISTANCE)
-                heapq.heappush(heap, (total, source))
-    return [settled[state] for state in order]
+    routes = Routes()
+    for source in order:
+        state = graph.states[source]
+        for _, target in state.edges:
+            routes.add_step(source, target, 1)
+        for data, target in state.literals:
+            routes.add_step(source, target, len(data))
+        for target in state.empty:
+            routes.add_step(source, target, 0)
+        for region, target in state.calls:
+            routes.add_call(source, graph.regions[region].entry, 1, target)
+        for loop in map(graph.loops.__getitem__, state.loops):
+            routes.add_call(source, graph.regions[loop.body].entry, loop.lo, loop.exit)
+        for move in map(graph.sets.__getitem__, state.sets):
+            entries = [graph.regions[region].entry for region in move.regions()]
+            routes.add_set(source, move, entries)
+    found = routes.costs(source for source in order if graph.states[source].is_end)
+    return [found[state] for state in order]

@@ -2,7 +2,7 @@
 
 Owns the expression types, their smart constructors and the named limits of a compile. A language is a set of byte strings. Everything
 here is regular except `Ref`, the call of a named rule, which may be recursive in any way. Knows nothing of automata, tokens,
-vocabularies, JSON or regex syntax, and imports only the standard library.
+vocabularies, JSON or regex syntax.
 
     Bytes(mask)      one byte out of a set of 256, bit b = byte b
     Lit(data)        exactly these bytes
@@ -11,9 +11,12 @@ vocabularies, JSON or regex syntax, and imports only the standard library.
     Repeat(item, lo, hi)   lo to hi times, hi=None without end; bounds may be large, they become counters
     And(items)       what all accept     Minus(keep, drop)   what `keep` accepts and `drop` does not: both over Ref-free parts only
     Erase(item, mask)      what `item` accepts, with the bytes of `mask` taken out of it; Ref-free too
+    Members(items, separator, lo, hi, clauses, is_ordered)     a set of members in one text, see the class
     Ref(name)        whatever the rule `name` accepts
 
-Expressions are immutable and may share parts freely (a DAG): the compiler works on each shared object once.
+Expressions are immutable, equal by value, and may share parts freely (a DAG): the compiler works on each shared object once. They are
+structs made in C, since a schema is thousands of them; those that hold a part directly are left to the garbage collector, because its
+objects are freed without recursion however long a chain of them is.
 """
 
 from __future__ import annotations
@@ -21,49 +24,45 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 MAX_CODE_POINT = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)
 _MAX_MERGED_BOUND = 1_000_000
 _MAX_FLATTENED = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Bytes:
+class Bytes(msgspec.Struct, frozen=True, gc=False):
     """One byte out of `mask`, a 256-bit set."""
 
     mask: int
 
 
-@dataclass(frozen=True, slots=True)
-class Lit:
+class Lit(msgspec.Struct, frozen=True, gc=False):
     """Exactly `data`."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Chars:
+class Chars(msgspec.Struct, frozen=True, gc=False):
     """One code point out of `ranges` (inclusive, sorted, disjoint, without surrogates), as UTF-8."""
 
     ranges: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Seq:
+class Seq(msgspec.Struct, frozen=True, gc=False):
     """All `items`, one after another."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Alt:
+class Alt(msgspec.Struct, frozen=True, gc=False):
     """Any one of `items`."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(msgspec.Struct, frozen=True):
     """`item`, `lo` to `hi` times; hi=None is without end."""
 
     item: Expr
@@ -71,23 +70,20 @@ class Repeat:
     hi: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+class And(msgspec.Struct, frozen=True, gc=False):
     """What every one of `items` accepts. Ref-free items only."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Minus:
+class Minus(msgspec.Struct, frozen=True):
     """What `keep` accepts and `drop` does not. Ref-free parts only."""
 
     keep: Expr
     drop: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Erase:
+class Erase(msgspec.Struct, frozen=True):
     """What `item` accepts, with all bytes of `mask` taken out: markers that only served to state a condition. Ref-free only.
 
     Marker bytes need not be in the alphabet. Use bytes that UTF-8 never has.
@@ -97,14 +93,42 @@ class Erase:
     mask: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Member(msgspec.Struct, frozen=True):
+    """One of `Members`: its text, which never is empty, and whether it may come more than once."""
+
+    text: Expr
+    is_run: bool = False
+
+
+class Clause(msgspec.Struct, frozen=True, gc=False):
+    """Members that must be there, and members that must not, by index."""
+
+    needs: frozenset[int] = frozenset()
+    bars: frozenset[int] = frozenset()
+
+
+class Members(msgspec.Struct, frozen=True):
+    """`lo` to `hi` (None: any number) of `items`, with `separator` between neighbours; each item at most once, a run any number of times.
+
+    The set of the items that are there satisfies one of `clauses`. With `is_ordered` they come in the order of `items` (a run's
+    repetitions together), else in any order. Never inside And, Minus or Erase. `separator` is EMPTY or never empty.
+    """
+
+    items: tuple[Member, ...]
+    separator: Expr
+    lo: int = 0
+    hi: int | None = None
+    clauses: tuple[Clause, ...] = (Clause(),)
+    is_ordered: bool = False
+
+
+class Ref(msgspec.Struct, frozen=True, gc=False):
     """A call of the rule `name`."""
 
     name: str
 
 
-Expr = Bytes | Lit | Chars | Seq | Alt | Repeat | And | Minus | Erase | Ref
+Expr = Bytes | Lit | Chars | Seq | Alt | Repeat | And | Minus | Erase | Members | Ref
 
 EMPTY = Seq(())
 NEVER = Alt(())
@@ -134,8 +158,11 @@ def byte_set(values: Iterable[int]) -> Expr:
 
 def normal_ranges(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Inclusive code point ranges, sorted, merged, clipped to Unicode, surrogates taken out."""
+    pairs = sorted(ranges)
+    if len(pairs) == 1 and 0 <= pairs[0][0] <= pairs[0][1] < _SURROGATES[0]:
+        return (pairs[0],)
     merged: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
+    for low, high in pairs:
         low, high = max(low, 0), min(high, MAX_CODE_POINT)
         if low > high:
             continue
@@ -182,43 +209,56 @@ def any_char() -> Expr:
 
 def seq(*items: Expr) -> Expr:
     """Concatenation; short sequences in it are flattened, and neighbouring literals become one."""
+    if len(items) == 1:
+        return items[0]
     flat: list[Expr] = []
+    last: Lit | None = None  # the end of `flat`, where that is a literal
     for item in items:
         parts: tuple[Expr, ...] = (item,)
-        if isinstance(item, Seq) and len(item.items) <= _MAX_FLATTENED:
+        if type(item) is Seq and len(item.items) <= _MAX_FLATTENED:
             parts = item.items  # a longer one is worth sharing
         for part in parts:
-            if isinstance(part, Alt) and not part.items:
+            if type(part) is Lit:
+                if last is None:
+                    last = part
+                    flat.append(part)
+                else:
+                    last = flat[-1] = Lit(last.data + part.data)
+            elif type(part) is Alt and not part.items:
                 return NEVER
-            last = flat[-1] if flat else None
-            if isinstance(part, Lit) and isinstance(last, Lit):
-                flat[-1] = Lit(last.data + part.data)
             else:
+                last = None
                 flat.append(part)
-    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat)) if flat else EMPTY
 
 
 def alt(*items: Expr) -> Expr:
     """Union, flattened; an alternative given twice as the same object is kept once."""
-    flat: list[Expr] = []
-    seen: set[int] = set()
+    if len(items) == 1:
+        return items[0]
+    flat: dict[int, Expr] = {}
     for item in items:
-        for part in item.items if isinstance(item, Alt) else (item,):
-            if id(part) not in seen:
-                seen.add(id(part))
-                flat.append(part)
-    return flat[0] if len(flat) == 1 else Alt(tuple(flat))
+        if type(item) is Alt:
+            for part in item.items:
+                flat[id(part)] = part
+        else:
+            flat[id(item)] = item
+    if len(flat) == 1:
+        return next(iter(flat.values()))
+    return Alt(tuple(flat.values())) if flat else NEVER
 
 
 def repeat(item: Expr, lo: int, hi: int | None) -> Expr:
     """`item`, `lo` to `hi` times; a repeat of a repeat becomes one where that is the same language."""
     if hi is not None and hi < lo:
         return NEVER
-    if hi == 0 or item == EMPTY or (isinstance(item, Repeat) and item.hi == 0):
+    if hi == 0 or (type(item) is Seq and not item.items):
         return EMPTY
     if lo == 1 and hi == 1:
         return item
-    if isinstance(item, Repeat):
+    if type(item) is Repeat:
+        if item.hi == 0:
+            return EMPTY
         merged = _merged_bounds(item, lo, hi)
         if merged is not None:
             return Repeat(item.item, *merged)
@@ -263,7 +303,7 @@ def conj(*items: Expr) -> Expr:
 
 def minus(keep: Expr, drop: Expr) -> Expr:
     """`keep` without what `drop` accepts; both Ref-free."""
-    return keep if drop == NEVER else Minus(keep, drop)
+    return keep if type(drop) is Alt and not drop.items else Minus(keep, drop)
 
 
 def join(items: Sequence[Expr], separator: Expr) -> Expr:
@@ -281,6 +321,19 @@ def ref(name: str) -> Expr:
     return Ref(name)
 
 
+CONSTANTS: dict[int, Expr] = {}
+"""The expressions given to `constant`, by id."""
+
+
+def constant(item: Expr) -> Expr:
+    """Declare `item` a constant of the process: it lives as long as that, so what is worked out of it can be kept by its identity.
+
+    For a fixed number of Ref-free expressions only, such as the text of any JSON number; never for one that depends on a constraint.
+    """
+    CONSTANTS[id(item)] = item
+    return item
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Budgets of one compile. Each one exceeded is a GrammarError whose message names it."""
@@ -294,3 +347,8 @@ class Limits:
     transitions: int = 2_000_000  # automaton edges of the finished program
     product_states: int = 20_000  # states met while intersecting or subtracting
     program_bytes: int = 32 << 20  # the serialised program
+    compile_seconds: float = 2.0  # from the spec to the program
+    memo_bytes: int = 32 << 20  # masks that an engine remembers of the program
+    number_integer_digits: int = 40  # of an unbounded number, before the point
+    number_fraction_digits: int = 40  # of a number that need not be whole, behind the point
+    number_exponent: int = 199  # magnitude of the exponent of such a number

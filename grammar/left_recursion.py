@@ -39,6 +39,8 @@ def left_calls(graph: Graph, region: int) -> list[int]:
             found[called] = None
         for loop in state.loops:
             found[graph.loops[loop].body] = None
+        for number in state.sets:
+            found.update(dict.fromkeys(graph.sets[number].regions()))
     return list(found)
 
 
@@ -129,6 +131,11 @@ def _rebuild(graph: Graph, group: list[int]) -> None:
             state.edges.extend(old.edges)
             state.literals.extend(old.literals)
             state.loops.extend(old.loops)
+            state.sets.extend(old.sets)
+            if any(not members.isdisjoint(graph.sets[n].regions()) for n in old.sets):
+                raise GrammarError(
+                    "a member of a set calls itself as its own first part", keyword="left recursion"
+                )
             for called, after in old.calls:
                 if called in members:
                     leads.append((member, called, after))

@@ -13,7 +13,22 @@ from dataclasses import dataclass
 
 from .analysis import Analysis
 from .automaton import Graph, Loop
-from .expr import Alt, And, Bytes, Chars, Erase, Expr, Lit, Minus, Ref, Repeat, Seq
+from .expr import (
+    EMPTY,
+    Alt,
+    And,
+    Bytes,
+    Chars,
+    Erase,
+    Expr,
+    Lit,
+    Members,
+    Minus,
+    Ref,
+    Repeat,
+    Seq,
+)
+from .member_sets import MemberSet, SetMove
 from .utf8 import ByteTree, byte_tree
 
 
@@ -65,6 +80,7 @@ class Lowering:
             And: self._product,
             Minus: self._product,
             Erase: self._product,
+            Members: self._members,
             Ref: self._ref,
         }
 
@@ -230,8 +246,42 @@ class Lowering:
             if is_accepting:
                 self.graph.states[state].empty.append(target)
 
+    def _members(self, expr: Members, source: int, target: int) -> None:
+        self._analysis.check_members(expr)
+        rules = member_set(expr)
+        if expr.lo == 0 and any(not clause.needs for clause in expr.clauses):
+            self.graph.states[source].empty.append(target)
+        if expr.hi == 0 or not rules.num_items or not rules.clauses:
+            return
+        members = tuple(self._region(self._analysis.target(item.text)) for item in expr.items)
+        separator = -1
+        if expr.separator != EMPTY:
+            separator = self._region(self._analysis.target(expr.separator))
+        self.graph.sets.append(SetMove(members, separator, rules, target))
+        self.graph.states[source].sets.append(len(self.graph.sets) - 1)
+
     def _ref(self, expr: Ref, source: int, target: int) -> None:
         self._connect(self._analysis.rule(expr), source, target)
+
+
+def member_set(expr: Members) -> MemberSet:
+    """The rules of at least one member, as numbers."""
+
+    def bits(items: frozenset[int]) -> int:
+        return sum(1 << item for item in items)
+
+    return MemberSet(
+        len(expr.items),
+        bits(frozenset(i for i, item in enumerate(expr.items) if item.is_run)),
+        tuple(
+            (bits(clause.needs), bits(clause.bars))
+            for clause in expr.clauses
+            if not clause.needs & clause.bars
+        ),
+        max(expr.lo, 1),
+        expr.hi,
+        expr.is_ordered,
+    )
 
 
 def _common_length(left: bytes, right: bytes) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .program import I32, GrammarProgram
+from .set_arrays import set_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class EmptyMoves:
     byte_states: tuple[int, ...]  # states with byte edges
     calls: tuple[tuple[int, int], ...]  # (region, return state)
     loops: tuple[int, ...]
+    sets: tuple[int, ...]
     is_end: bool
     plain_state: int  # the only byte state if there is nothing else, or -1
 
@@ -35,6 +37,7 @@ class ProgramMoves:
         self.loop_lo: list[int] = program.loop_lo.tolist()
         self.loop_hi: list[int] = program.loop_hi.tolist()
         self.loop_exit: list[int] = program.loop_exit.tolist()
+        self.sets = set_tables(program)
         self._class_bytes: list[list[int]] = [[] for _ in range(self.num_classes)]
         for byte, byte_class in enumerate(self.class_of_byte):
             self._class_bytes[byte_class].append(byte)
@@ -46,6 +49,7 @@ class ProgramMoves:
         self._empties = _grouped(program.empty_from, program.empty_to)
         self._calls = _grouped(program.call_from, program.call_region, program.call_to)
         self._loops = _grouped(program.loop_from, program.loop_id)
+        self._sets = _grouped(program.set_from, program.set_id)
         self._ends = set(program.ends.tolist())
         self._moves: dict[int, EmptyMoves] = {}
         self._targets: dict[int, dict[int, list[int]]] = {}
@@ -91,9 +95,11 @@ class ProgramMoves:
         byte_states = tuple(s for s in reached if self._edge_start[s] < self._edge_start[s + 1])
         calls = tuple((row[0], row[1]) for s in reached for row in self._calls.get(s, ()))
         loops = tuple(row[0] for s in reached for row in self._loops.get(s, ()))
+        sets = tuple(row[0] for s in reached for row in self._sets.get(s, ()))
         is_end = not self._ends.isdisjoint(reached)
-        is_plain = len(byte_states) == 1 and not calls and not loops and not is_end
-        return EmptyMoves(byte_states, calls, loops, is_end, byte_states[0] if is_plain else -1)
+        is_plain = len(byte_states) == 1 and not (calls or loops or sets or is_end)
+        plain_state = byte_states[0] if is_plain else -1
+        return EmptyMoves(byte_states, calls, loops, sets, is_end, plain_state)
 
 
 def _grouped(sources: I32, *columns: I32) -> dict[int, list[tuple[int, ...]]]:

@@ -8,6 +8,11 @@ States are numbered 0 .. num_states-1. Moves are lists of rows sorted by source 
     empties (from, to)              over nothing
     calls   (from, region, to)      run a region, then go on at `to`
     loops   (from, loop)            run loop_body (a region) loop_lo .. loop_hi times (-1: no end; lo >= 1), then go on at loop_exit
+    sets    (from, set)             run one or more members of a set (see `member_sets.py`; each is a region, so is the separator, -1:
+                                    none), then go on at set_exit; set_hi -1: no end; set_flags bit 0: in order
+      members of set s: member_start[s] .. member_start[s+1], with member_region and member_flags (bit 0: may come again)
+      clauses of set s: clause_start[s] .. clause_start[s+1]; literals of clause c: literal_start[c] .. literal_start[c+1], a member's
+                                    index within its set where it is needed, -1 - index where it is barred
     ends                            states that return to the caller; in the outermost frame: the text is complete
 
 A region consumes at least one byte, and regions are ranked: within one position, calls go from lower to strictly higher rank only.
@@ -17,7 +22,7 @@ A region consumes at least one byte, and regions are ranked: within one position
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +33,7 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
-_MAGIC = b"RXGP0001"
+_MAGIC = b"RXGP0002"
 _DIGEST_BYTES = 16
 _MAX_BOUND = 1 << 40
 
@@ -55,10 +60,24 @@ class GrammarProgram:
     loop_lo: I64
     loop_hi: I64
     loop_exit: I32
+    set_from: I32
+    set_id: I32
+    set_exit: I32  # [num_sets]
+    set_separator: I32
+    set_lo: I64
+    set_hi: I64
+    set_flags: I32
+    member_start: I32  # [num_sets + 1]
+    member_region: I32  # [num_members]
+    member_flags: I32
+    clause_start: I32  # [num_sets + 1]
+    literal_start: I32  # [num_clauses + 1]
+    literals: I32
     ends: I32
     region_entry: I32  # [num_regions]
     region_rank: I32
     distances: I64  # [num_states]
+    body: bytes = field(default=b"", repr=False, compare=False)  # the arrays as read, if they were
 
     @property
     def num_states(self) -> int:
@@ -78,16 +97,21 @@ class GrammarProgram:
     @property
     def num_bytes(self) -> int:
         """Size of the arrays, for cache budgets."""
-        return sum(getattr(self, field.name).nbytes for field in fields(self))
+        return sum(getattr(self, name).nbytes for name, _ in _ARRAYS)
+
+    def to_body(self) -> bytes:
+        """Each array as its length (8 bytes) and its little-endian bytes, in the order of the fields."""
+        if self.body:
+            return self.body
+        parts: list[bytes] = []
+        for name, dtype in _ARRAYS:
+            raw = getattr(self, name).astype(dtype, copy=False).tobytes()
+            parts += [len(raw).to_bytes(8, "little"), raw]
+        return b"".join(parts)
 
     def to_bytes(self) -> bytes:
-        """Magic, digest, then each array as its length (8 bytes) and its little-endian bytes."""
-        parts: list[bytes] = []
-        for field in fields(self):
-            array = getattr(self, field.name)
-            raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-            parts += [len(raw).to_bytes(8, "little"), raw]
-        body = b"".join(parts)
+        """Magic and digest, then what `to_body` gives."""
+        body = self.to_body()
         return _MAGIC + hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() + body
 
     @staticmethod
@@ -99,23 +123,27 @@ class GrammarProgram:
             raise GrammarError("these bytes are no compiled grammar of this version")
         if hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() != data[len(_MAGIC) : head]:
             raise GrammarError("the compiled grammar is damaged: its checksum differs")
+        program = GrammarProgram.from_body(body)
+        program.check()
+        return program
+
+    @staticmethod
+    def from_body(body: bytes) -> GrammarProgram:
+        """The program of what `to_body` gave, or the native compiler; its values are not checked."""
         arrays: dict[str, np.ndarray] = {}
         position = 0
-        for field in fields(GrammarProgram):
-            dtype = _DTYPES[str(field.type)]
+        for name, dtype in _ARRAYS:
             size = int.from_bytes(body[position : position + 8], "little")
             position += 8
             if position + size > len(body) or size % dtype.itemsize:
                 raise GrammarError(
-                    f"the compiled grammar is damaged: array {field.name} has a wrong size"
+                    f"the compiled grammar is damaged: array {name} has a wrong size"
                 )
-            arrays[field.name] = np.frombuffer(body, dtype, size // dtype.itemsize, position)
+            arrays[name] = np.frombuffer(body, dtype, size // dtype.itemsize, position)
             position += size
         if position != len(body):
             raise GrammarError("the compiled grammar is damaged: bytes follow its end")
-        program = GrammarProgram(**arrays)
-        program.check()
-        return program
+        return GrammarProgram(**arrays, body=body)
 
     def check(self) -> None:
         """GrammarError unless every index is in range and every list has its shape."""
@@ -126,6 +154,9 @@ class GrammarProgram:
             ("loop_from", "loop_id"),
             ("loop_body", "loop_lo", "loop_hi", "loop_exit"),
             ("region_entry", "region_rank"),
+            ("set_from", "set_id"),
+            ("set_exit", "set_separator", "set_lo", "set_hi", "set_flags"),
+            ("member_region", "member_flags"),
         )
         for names in same_length:
             if len({getattr(self, name).size for name in names}) != 1:
@@ -144,12 +175,13 @@ class GrammarProgram:
             "call_from": num_states, "call_region": num_regions, "call_to": num_states, "loop_from": num_states,
             "loop_id": self.loop_body.size, "loop_body": num_regions, "loop_exit": num_states, "ends": num_states,
             "region_entry": num_states, "class_of_byte": self.num_classes,
+            "set_from": num_states, "set_id": self.set_exit.size, "set_exit": num_states, "member_region": num_regions,
         }  # fmt: skip
         for name, bound in bounds.items():
             values = getattr(self, name)
             if values.size and (int(values.min()) < 0 or int(values.max()) >= bound):
                 raise GrammarError(f"the compiled grammar is damaged: {name} leaves its range")
-        for name in ("edge_from", "empty_from", "call_from", "loop_from", "ends"):
+        for name in ("edge_from", "empty_from", "call_from", "loop_from", "set_from", "ends"):
             values = getattr(self, name)
             if values.size and bool((np.diff(values) < 0).any()):
                 raise GrammarError(f"the compiled grammar is damaged: {name} is not sorted")
@@ -163,6 +195,34 @@ class GrammarProgram:
             or bool((self.distances < 0).any())
         ):
             raise GrammarError("the compiled grammar is damaged: a bound is wrong")
+        self._check_sets()
+
+    def _check_sets(self) -> None:
+        num_sets = self.set_exit.size
+        starts = (
+            (self.member_start, num_sets, self.member_region.size, 1),
+            (self.clause_start, num_sets, self.literal_start.size - 1, 1),
+            (self.literal_start, self.literal_start.size - 1, self.literals.size, 0),
+        )
+        for start, num_parts, total, least in starts:
+            is_right = start.size == num_parts + 1 and int(start[0]) == 0
+            if not is_right or int(start[-1]) != total or bool((np.diff(start) < least).any()):
+                raise GrammarError("the compiled grammar is damaged: its sets are wrong")
+        sizes = np.diff(self.member_start)
+        size_of_clause = np.repeat(sizes, np.diff(self.clause_start))
+        size_of_literal = np.repeat(size_of_clause, np.diff(self.literal_start))
+        items = np.where(self.literals < 0, -1 - self.literals, self.literals)
+        separators = self.set_separator
+        lo, hi = self.set_lo, self.set_hi
+        if (
+            bool((items >= size_of_literal).any())
+            or bool(((separators < -1) | (separators >= self.region_entry.size)).any())
+            or bool(((lo < 1) | (lo > _MAX_BOUND) | (hi < -1) | (hi > _MAX_BOUND)).any())
+        ):
+            raise GrammarError("the compiled grammar is damaged: its sets are wrong")
 
 
 _DTYPES = {"I32": np.dtype("<i4"), "I64": np.dtype("<i8"), "U8": np.dtype("u1")}
+_ARRAYS = [
+    (part.name, _DTYPES[str(part.type)]) for part in fields(GrammarProgram) if part.name != "body"
+]

@@ -7,6 +7,7 @@ frozen and hashable, so that equal constraints share one compiled program.
 from __future__ import annotations
 
 import hashlib
+from typing import Literal
 
 import msgspec
 
@@ -17,8 +18,33 @@ class Regex(msgspec.Struct, frozen=True, tag="regex"):
     pattern: str
 
 
+Whitespace = Literal["compact", "single_space", "indented", "flexible"]
+
+
 class JsonSchema(msgspec.Struct, frozen=True, tag="json_schema"):
-    """The output is one compact JSON text valid under the schema `text` (its JSON source; key order is the output order)."""
+    """The output is one JSON text valid under the schema `text` (its JSON source).
+
+    any_order    properties in any order; else declared ones come first, as the schema declares them
+    whitespace   compact: none. single_space: one space after each comma and colon, as `json.dumps` writes. indented: two spaces a level,
+                 one member or item a line, as `json.dumps(indent=2)`. flexible: a bounded gap of spaces and line breaks wherever JSON allows one
+    best_effort  keywords that cannot be enforced are left out and reported, instead of refused
+    """
+
+    text: str
+    any_order: bool = False
+    whitespace: Whitespace = "compact"
+    best_effort: bool = False
+
+
+class Lark(msgspec.Struct, frozen=True, tag="lark"):
+    """The output is a sentence of the grammar `text`, written in the Lark dialect, from its rule `start`."""
+
+    text: str
+    start: str = "start"
+
+
+class Gbnf(msgspec.Struct, frozen=True, tag="gbnf"):
+    """The output is a sentence of the grammar `text`, written as llama.cpp's GBNF, from its rule `root`."""
 
     text: str
 
@@ -27,6 +53,17 @@ class Choice(msgspec.Struct, frozen=True, tag="choice"):
     """The output is exactly one of `options`."""
 
     options: tuple[str, ...]
+
+
+class AfterReasoning(msgspec.Struct, frozen=True, tag="after_reasoning"):
+    """Free text up to the first `end`, then a text of `content`: what a model thinks is free, its answer is constrained.
+
+    `begin`, if any, must come first of all.
+    """
+
+    content: Regex | JsonSchema | Lark | Gbnf | Choice | StructuralTag
+    end: str = "</think>"
+    begin: str = ""
 
 
 class Tag(msgspec.Struct, frozen=True):
@@ -58,10 +95,10 @@ class StructuralTag(msgspec.Struct, frozen=True, tag="structural_tag"):
     at_least_one: bool = False
     at_most_one: bool = False
     separator: str = ""
-    answer: Regex | JsonSchema | Choice | None = None
+    answer: Regex | JsonSchema | Lark | Gbnf | Choice | None = None
 
 
-Spec = Regex | JsonSchema | Choice | StructuralTag
+Spec = Regex | JsonSchema | Lark | Gbnf | Choice | StructuralTag | AfterReasoning
 
 
 def spec_key(spec: Spec) -> str:

@@ -8,18 +8,23 @@ A frame is (code, lo, hi, parent):
     code >= 0       return to that state
     code == BOTTOM  outermost frame: an end here completes the text
     code == HOLE    an unknown stack, number `lo` (only in abstract states, see `StackStore.abstract`)
-    code <= -3      a running loop, number -3 - code: `lo` further rounds are needed, `hi` more are possible (-1: any number)
+    code <= -3      n = -3 - code tells by n % 3 what is running:
+        0   a round of loop n // 3: `lo` further rounds are needed, `hi` more are possible (-1: any number)
+        1   a member of set n // 3: `lo` is the bit set of the members begun, `hi` their count, as `MemberSet` counts
+        2   the separator behind a member of set n // 3, with the same numbers
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .member_sets import SetMove
 from .token_costs import NEVER
 
 BOTTOM = -1
 HOLE = -2
 _FIRST_LOOP = -3
+LOOP, MEMBER, SEPARATOR = range(3)
 ENDLESS = -1  # hi of a loop without upper bound
 FAR = 1 << 62  # lo of a loop in an abstract state: more rounds than one token can make
 
@@ -47,12 +52,28 @@ class Stack:
 
 def loop_code(loop: int) -> int:
     """The frame code of a loop."""
-    return _FIRST_LOOP - loop
+    return _FIRST_LOOP - 3 * loop
 
 
-def loop_of(code: int) -> int:
-    """The loop of a frame code."""
-    return _FIRST_LOOP - code
+def member_code(number: int) -> int:
+    """The frame code of a set while a member runs."""
+    return _FIRST_LOOP - 3 * number - 1
+
+
+def separator_code(number: int) -> int:
+    """The frame code of a set while its separator runs."""
+    return _FIRST_LOOP - 3 * number - 2
+
+
+def running(code: int) -> tuple[int, int]:
+    """What a frame code below HOLE stands for: LOOP, MEMBER or SEPARATOR, and the loop or set."""
+    number, kind = divmod(_FIRST_LOOP - code, 3)
+    return kind, number
+
+
+def is_loop(code: int) -> bool:
+    """Whether the frame code is a loop's."""
+    return code <= _FIRST_LOOP and (_FIRST_LOOP - code) % 3 == LOOP
 
 
 def round_done(lo: int, hi: int) -> tuple[int, int]:
@@ -63,21 +84,45 @@ def round_done(lo: int, hi: int) -> tuple[int, int]:
 class FrameCosts:
     """What a frame adds to the shortest completion."""
 
-    def __init__(self, state_costs: list[int], round_costs: list[int], exits: list[int]) -> None:
+    def __init__(
+        self,
+        state_costs: list[int],
+        round_costs: list[int],
+        exits: list[int],
+        sets: list[SetMove],
+        set_costs: list[list[int]],
+    ) -> None:
+        """`round_costs` and `exits` by loop; `set_costs` are those of each set's regions."""
         self._state_costs = state_costs
         self._round_costs = round_costs
         self._exits = exits
+        self._sets = sets
+        self._set_costs = set_costs
 
     def cost(self, frame: Frame) -> int:
         """Least bytes of what `frame` itself still asks for, without its parents. A FAR loop counts as nothing: see `masks.py`."""
-        code, lo, _, parent = frame
+        code, lo, hi, parent = frame
         if parent is None:
             return 0
         if code >= 0:
             return self._state_costs[code]
-        loop = loop_of(code)
+        kind, loop = running(code)
+        if kind != LOOP:
+            return self._set_cost(loop, lo, hi, kind == SEPARATOR)
         rounds = 0 if lo == FAR else lo
         return min(NEVER, rounds * self._round_costs[loop] + self._state_costs[self._exits[loop]])
+
+    def _set_cost(self, number: int, seen: int, count: int, is_separator: bool) -> int:
+        move, costs = self._sets[number], self._set_costs[number]
+        after = self._state_costs[move.exit]
+        if not is_separator:
+            return min(NEVER, move.cost(seen, count, costs) + after)
+        rules = move.rules
+        ways = (
+            costs[item] + move.cost(*rules.begun(seen, count, item), costs)
+            for item in rules.next_items(seen, count)
+        )
+        return min(NEVER, min(ways, default=NEVER) + after)
 
 
 class StackStore:
@@ -133,7 +178,7 @@ class StackStore:
         parents: dict[int, Stack] = {}
         for frame in frames:
             code, lo, hi, parent = frame
-            if code <= _FIRST_LOOP and parent is not None:
+            if parent is not None and is_loop(code):
                 parents[parent.uid] = parent
                 groups.setdefault((code, parent.uid), []).append((lo, hi))
             else:
@@ -189,7 +234,7 @@ class StackStore:
             code, lo, hi, parent = frame
             if parent is None:
                 kept.append(frame)
-            elif code <= _FIRST_LOOP:
+            elif is_loop(code):
                 near_lo = FAR if lo > max_bytes else lo
                 near_hi = ENDLESS if hi > max_bytes else hi
                 parent = self.abstract(parent, max_bytes, num_returns, holes, num_loops + 1)

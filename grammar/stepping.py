@@ -16,13 +16,17 @@ from .program import I32, GrammarProgram
 from .stacks import (
     BOTTOM,
     HOLE,
+    LOOP,
+    MEMBER,
     Frame,
     FrameCosts,
     Stack,
     StackStore,
     loop_code,
-    loop_of,
+    member_code,
     round_done,
+    running,
+    separator_code,
 )
 from .token_costs import NEVER
 
@@ -89,7 +93,10 @@ class StateStore:
         self.class_of_byte = moves.class_of_byte
         self.state_costs = state_costs
         round_costs = [state_costs[moves.entries[body]] for body in moves.loop_body]
-        self.stacks = StackStore(FrameCosts(state_costs, round_costs, moves.loop_exit))
+        set_costs = [[state_costs[moves.entries[r]] for r in s.regions()] for s in moves.sets]
+        self.stacks = StackStore(
+            FrameCosts(state_costs, round_costs, moves.loop_exit, moves.sets, set_costs)
+        )
         self._generation = 0
         self._num_configs = 0  # of all known states together
         self._known: dict[tuple[object, ...], MatchState] = {}
@@ -204,7 +211,19 @@ class StateStore:
             closing.frames.setdefault(self.moves.loop_body[loop], []).append(
                 (loop_code(loop), lo, hi, stack)
             )
+        for number in moves.sets:
+            self._begin_members(closing, number, 0, 0, stack)
         return moves.is_end
+
+    def _begin_members(
+        self, closing: _Closing, number: int, seen: int, count: int, parent: Stack
+    ) -> None:
+        """Enter every member that may come in a set now."""
+        move = self.moves.sets[number]
+        code = member_code(number)
+        for item in move.rules.next_items(seen, count):
+            frame = (code, *move.rules.begun(seen, count, item), parent)
+            closing.frames.setdefault(move.members[item], []).append(frame)
 
     def _return(self, closing: _Closing, stack: Stack) -> None:
         """Leave the region above `stack`."""
@@ -218,12 +237,31 @@ class StateStore:
             elif code >= 0:
                 closing.work.append((code, parent))
             else:
-                loop = loop_of(code)
+                kind, loop = running(code)
+                if kind != LOOP:
+                    self._return_to_set(closing, frame, kind, loop, parent)
+                    continue
                 if lo == 0:
                     closing.work.append((self.moves.loop_exit[loop], parent))
                 if hi != 0:
                     again = (code, *round_done(lo, hi), parent)
                     closing.frames.setdefault(self.moves.loop_body[loop], []).append(again)
+
+    def _return_to_set(
+        self, closing: _Closing, frame: Frame, kind: int, number: int, parent: Stack
+    ) -> None:
+        """Go on behind a member or a separator of a set."""
+        _, seen, count, _ = frame
+        move = self.moves.sets[number]
+        if kind == MEMBER:
+            if move.rules.is_done(seen, count):
+                closing.work.append((move.exit, parent))
+            if move.separator >= 0:
+                if any(True for _ in move.rules.next_items(seen, count)):
+                    between = (separator_code(number), seen, count, parent)
+                    closing.frames.setdefault(move.separator, []).append(between)
+                return
+        self._begin_members(closing, number, seen, count, parent)
 
     # ------------------------------------------------------------------------------------ interning
 

@@ -8,11 +8,13 @@ needs one is NEVER: its distance promises nothing, and no budget is enforced fro
 
 from __future__ import annotations
 
-import heapq
+from collections.abc import Iterator
 
 import numpy as np
 
-from .program import GrammarProgram
+from .program import I32, I64, GrammarProgram
+from .set_arrays import set_tables
+from .shortest_routes import Routes
 from .vocabulary import Vocabulary
 
 NEVER = 1 << 60
@@ -33,37 +35,25 @@ def token_costs(program: GrammarProgram, vocabulary: Vocabulary) -> list[int]:
 
 def _shortest(program: GrammarProgram, usable: np.ndarray) -> list[int]:
     """As in `emission.py`, over the flat arrays and the usable edges only."""
-    simple: dict[int, list[tuple[int, int]]] = {}
-    for source, target in zip(
-        program.edge_from[usable].tolist(), program.edge_to[usable].tolist(), strict=True
-    ):
-        simple.setdefault(target, []).append((source, 1))
-    for source, target in zip(program.empty_from.tolist(), program.empty_to.tolist(), strict=True):
-        simple.setdefault(target, []).append((source, 0))
-    entries, loop_lo = program.region_entry.tolist(), program.loop_lo.tolist()
-    joint: dict[int, list[tuple[int, int, int, int]]] = {}
+    routes = Routes()
+    for source, target in _rows(program.edge_from[usable], program.edge_to[usable]):
+        routes.add_step(source, target, 1)
+    for source, target in _rows(program.empty_from, program.empty_to):
+        routes.add_step(source, target, 0)
+    entries = program.region_entry.tolist()
+    for source, region, target in _rows(program.call_from, program.call_region, program.call_to):
+        routes.add_call(source, entries[region], 1, target)
+    loops = list(_rows(program.loop_body, program.loop_lo, program.loop_exit))
+    for source, loop in _rows(program.loop_from, program.loop_id):
+        body, rounds, after = loops[loop]
+        routes.add_call(source, entries[body], rounds, after)
+    sets = set_tables(program)
+    for source, number in _rows(program.set_from, program.set_id):
+        move = sets[number]
+        routes.add_set(source, move, [entries[region] for region in move.regions()])
+    found = routes.costs(program.ends.tolist())
+    return [found.get(state, NEVER) for state in range(program.num_states)]
 
-    def add_joint(source: int, entry: int, times: int, after: int) -> None:
-        joint.setdefault(entry, []).append((source, entry, times, after))
-        joint.setdefault(after, []).append((source, entry, times, after))
 
-    calls = (program.call_from, program.call_region, program.call_to)
-    for source, region, target in zip(*(column.tolist() for column in calls), strict=True):
-        add_joint(source, entries[region], 1, target)
-    body, after = program.loop_body.tolist(), program.loop_exit.tolist()
-    for source, loop in zip(program.loop_from.tolist(), program.loop_id.tolist(), strict=True):
-        add_joint(source, entries[body[loop]], loop_lo[loop], after[loop])
-    costs = [NEVER] * program.num_states
-    heap: list[tuple[int, int]] = [(0, state) for state in program.ends.tolist()]
-    while heap:
-        cost, state = heapq.heappop(heap)
-        if costs[state] != NEVER:
-            continue
-        costs[state] = cost
-        for source, extra in simple.get(state, ()):
-            heapq.heappush(heap, (cost + extra, source))
-        for source, entry, times, after_state in joint.get(state, ()):
-            total = times * costs[entry] + costs[after_state]
-            if costs[entry] != NEVER and costs[after_state] != NEVER and total < NEVER:
-                heapq.heappush(heap, (total, source))
-    return costs
+def _rows(*columns: I32 | I64) -> Iterator[tuple[int, ...]]:
+    return zip(*(column.tolist() for column in columns), strict=True)

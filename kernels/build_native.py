@@ -1,35 +1,33 @@
-"""Builds the native kernels while the package is built: hatchling's hook, and the two functions that it calls.
+"""Builds the native libraries while the package is built: hatchling's hook, and the functions that it calls.
 
-    pip install .      compiles kernels/cpu/src/*.cpp to kernels/cpu/_native.so and puts it into the wheel
+    pip install .      compiles kernels/cpu/src to kernels/cpu/_native.so and grammar/native/src to grammar/_native.so, into the wheel
 
 Needs g++ or clang++ on the path. Without a compiler, or when it fails, the install succeeds all the same and says what is lost: the
-reference kernels serve then. Each instruction set is one compilation of `unit.cpp`. Imports nothing of radixlm.
+reference kernels and the numpy grammar engine serve then. Each instruction set of the kernels is one compilation of `unit.cpp`. Imports
+nothing of radixlm.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FOLDER = Path(__file__).parent / "cpu"
-FLAGS = [
-    "-O3",
-    "-std=c++17",
-    "-fPIC",
-    "-fvisibility=hidden",
-    "-ffp-contract=off",
-    "-pthread",
-    "-Wall",
-    "-Wextra",
-]
+ROOT = Path(__file__).parent.parent
+KERNELS = "kernels/cpu/_native.so"
+GRAMMAR = "grammar/_native.so"
+FLAGS = ["-O3", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-pthread", "-Wall", "-Wextra"]
 X86 = {"avx2": ["-mavx2", "-mfma", "-mf16c"]}
+
+_Job = tuple[Path, str, list[str]]  # source, name of the object file, its own flags
 
 
 class NativeBuildHook(BuildHookInterface):
@@ -37,38 +35,61 @@ class NativeBuildHook(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """See hatchling's build hook interface."""
-        problem = build(FOLDER / "_native.so")
-        if problem:
-            self.app.display_warning(
-                f"radixlm: no native CPU kernels ({problem}); the slower reference kernels serve"
-            )
-            return
-        build_data["artifacts"].append("/kernels/cpu/_native.so")
-        build_data["pure_python"] = False
-        build_data["infer_tag"] = True
+        for target, jobs, loss in LIBRARIES:
+            problem = build(ROOT / target, jobs())
+            if problem:
+                self.app.display_warning(
+                    f"radixlm: no native {loss} ({problem}); slower ones serve"
+                )
+                continue
+            build_data["artifacts"].append(f"/{target}")
+            build_data["pure_python"] = False
+            build_data["infer_tag"] = True
 
 
-def build(target: Path) -> str | None:
+def kernel_jobs() -> list[_Job]:
+    """The CPU kernels: one object per instruction set, and the library's border."""
+    source = ROOT / "kernels" / "cpu" / "src"
+    is_x86 = platform.machine().lower() in {"x86_64", "amd64"}
+    sets = {"portable": [], **(X86 if is_x86 else {})}
+    # the same bits on every path: no fused multiply-add that the compiler chooses
+    shared = ["-ffp-contract=off"]
+    shared += [f"-DRADIX_HAS_{name.upper()}" for name in sets if name != "portable"]
+    jobs = [
+        (source / "unit.cpp", name, [*shared, f"-DRADIX_ISA={name}", *flags])
+        for name, flags in sets.items()
+    ]
+    return [*jobs, (source / "library.cpp", "library", shared)]
+
+
+def grammar_jobs() -> list[_Job]:
+    """The grammar engine: every source file."""
+    sources = sorted((ROOT / "grammar" / "native" / "src").glob("*.cpp"))
+    return [(path, path.stem, []) for path in sources]
+
+
+LIBRARIES = (
+    (KERNELS, kernel_jobs, "CPU kernels"),
+    (GRAMMAR, grammar_jobs, "grammar engine"),
+)
+
+
+def build(target: Path, jobs: list[_Job]) -> str | None:
     """Compile and link to `target`; None, or one line saying why not."""
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         return "there is no C++ compiler"
-    is_x86 = platform.machine().lower() in {"x86_64", "amd64"}
-    sets = {"portable": [], **(X86 if is_x86 else {})}
-    defines = [f"-DRADIX_HAS_{name.upper()}" for name in sets if name != "portable"]
-    source = FOLDER / "src"
     with tempfile.TemporaryDirectory() as folder:
-        jobs = [
-            (source / "unit.cpp", Path(folder, f"{name}.o"), [f"-DRADIX_ISA={name}", *flags])
-            for name, flags in sets.items()
+        commands = [
+            [compiler, *FLAGS, *flags, "-c", str(path), "-o", str(Path(folder, f"{name}.o"))]
+            for path, name, flags in jobs
         ]
-        jobs.append((source / "library.cpp", Path(folder, "library.o"), []))
-        for path, made, flags in jobs:
-            problem = _run([compiler, *FLAGS, *defines, *flags, "-c", str(path), "-o", str(made)])
-            if problem:
-                return problem
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            problem = next((found for found in pool.map(_run, commands) if found), None)
+        if problem:
+            return problem
         linked = Path(folder, "native.so")
-        objects = [str(made) for _, made, _ in jobs]
+        objects = [command[-1] for command in commands]
         problem = _run([compiler, "-shared", "-pthread", *objects, "-o", str(linked)])
         if problem:
             return problem
@@ -90,6 +111,15 @@ def _run(command: list[str]) -> str | None:
     return f"{Path(command[0]).name}: {lines[0]}"
 
 
-if __name__ == "__main__":  # rebuild in place, for people who work on the kernels
-    found = build(FOLDER / "_native.so")
-    sys.exit(found and f"radixlm: {found}")
+def main(wanted: list[str]) -> str | None:
+    """Rebuild in place what is named (all by default), for people who work on the native code; what went wrong."""
+    for target, jobs, _ in LIBRARIES:
+        if not wanted or target in wanted:
+            problem = build(ROOT / target, jobs())
+            if problem:
+                return f"radixlm: {target}: {problem}"
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

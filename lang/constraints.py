@@ -1,4 +1,4 @@
-"""Constraints as options (`regex`, `choices`, `json_schema`, `schema`): their names, their check, their spec, the value of their output.
+"""Constraints as options (`regex`, `choices`, `json_schema`, `schema`, `grammar`): their names, their check, their spec, the value of their output.
 
 Owns the rule that there is at most one, for gens and for plain requests alike. Must not know requests, branches, or grammars beyond their
 spec: what a grammar refuses is found later, when it is compiled.
@@ -14,12 +14,12 @@ from ..errors import OutputError, ProgramError
 from .plain_text import check_text
 
 if TYPE_CHECKING:
-    from ..grammar.spec import Choice, JsonSchema, Regex, Spec
+    from ..grammar.spec import Choice, Gbnf, JsonSchema, Lark, Regex, Spec
     from ..runtime.messages import Output
 
 Decode: TypeAlias = "Callable[[Output], Any]"
 
-CONSTRAINT_NAMES = ("regex", "choices", "json_schema", "schema")
+CONSTRAINT_NAMES = ("regex", "choices", "json_schema", "schema", "grammar")
 
 
 def only_constraint(options: Mapping[str, Any], asker: str) -> tuple[str, Any] | None:
@@ -32,14 +32,16 @@ def only_constraint(options: Mapping[str, Any], asker: str) -> tuple[str, Any] |
     return next(iter(given.items()), None)
 
 
-def text_spec(name: str, value: Any) -> Regex | Choice | JsonSchema:
-    """The spec of `regex`, `choices` or `json_schema`. ProgramError, PromptError for a value that is none."""
+def text_spec(name: str, value: Any) -> Regex | Choice | JsonSchema | Lark | Gbnf:
+    """The spec of `regex`, `choices`, `json_schema` or `grammar`. ProgramError, PromptError for a value that is none."""
     from ..grammar.spec import Choice, JsonSchema, Regex
 
     if name == "regex":
         return Regex(check_regex(value))
     if name == "choices":
         return Choice(check_choices(value))
+    if name == "grammar":
+        return check_grammar(value)
     return JsonSchema(schema_text(value))
 
 
@@ -57,7 +59,7 @@ def constraint_of(options: Mapping[str, Any]) -> tuple[Spec | None, Decode]:
 
         typed = typed_schema(value)
         return typed.spec, typed.decode
-    is_text = name in ("regex", "choices")
+    is_text = name in ("regex", "choices", "grammar")
     return text_spec(name, value), complete_text if is_text else _parsed_json
 
 
@@ -80,6 +82,22 @@ def check_regex(regex: object) -> str:
     if not isinstance(regex, str):
         raise ProgramError(f"regex={regex!r:.80} is not a string", place="regex")
     return regex
+
+
+def check_grammar(grammar: object) -> Lark | Gbnf:
+    """The spec of a grammar given as text (Lark, or GBNF if it has rules written `name ::= ...`) or as a spec. ProgramError for what is neither."""
+    from ..grammar.dialects import spec_of_text
+    from ..grammar.spec import Gbnf, Lark
+
+    if isinstance(grammar, Lark | Gbnf):
+        return grammar
+    if not isinstance(grammar, str):
+        raise ProgramError(
+            f"grammar={grammar!r:.80} is no grammar",
+            place="grammar",
+            hint="It is a text, or a Lark or Gbnf of radixlm.grammar.spec",
+        )
+    return spec_of_text(grammar)
 
 
 def schema_text(schema: object) -> str:

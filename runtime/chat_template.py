@@ -30,7 +30,8 @@ from ..errors import ModelError, PromptError, RadixError
 from .chat_messages import ROLES, Shield, flatten_message, plain_value
 from .template_budget import LimitExceeded, Refused, TemplateLimits
 from .template_sandbox import SandboxedTemplate
-from .tools.hermes import without_tool_roles
+from .tools.custom import as_function
+from .tools.hermes import with_custom_calls_as_text, without_tool_roles
 
 _PROBE = "~0~"
 # What may stand before a probe of each role. A template can end an assistant's message differently when it is the last one, so
@@ -92,7 +93,10 @@ class ChatTemplate:
         if not flat:
             raise PromptError("the conversation has no messages", place="messages")
         listed = [plain_value(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
-        if not self.uses_tools:
+        if self.uses_tools:
+            flat = [dict(with_custom_calls_as_text(message)) for message in flat]
+            listed = [dict(as_function(tool)) for tool in listed]
+        else:
             has_system = not listed or self._has_system_role()
             flat, listed = without_tool_roles(flat, listed, has_system=has_system), []
         shield = Shield(self._special, [flat, listed])

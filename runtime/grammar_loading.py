@@ -6,8 +6,7 @@ by `warm_up`, or for the first grammar. Knows nothing of requests.
 
 from __future__ import annotations
 
-from ..grammar.masks import TokenMasks
-from ..grammar.matcher import Matcher
+from ..grammar.matching import TokenMatcher, masks_of, matcher_of
 from ..grammar.program import GrammarProgram
 from ..grammar.vocabulary import Vocabulary
 from .vocab_facts import VocabFacts
@@ -19,12 +18,12 @@ class LoadedGrammar:
     """A program over this model's vocabulary: a source of matchers that share its masks and states."""
 
     def __init__(self, data: bytes, vocabulary: Vocabulary) -> None:
-        self._masks = TokenMasks(GrammarProgram.from_bytes(data), vocabulary, MASK_MEMO_BYTES)
+        self._masks = masks_of(GrammarProgram.from_bytes(data), vocabulary, MASK_MEMO_BYTES)
         self._num_data_bytes = len(data)
 
-    def __call__(self) -> Matcher:
+    def __call__(self) -> TokenMatcher:
         """A fresh matcher."""
-        return Matcher(self._masks)
+        return matcher_of(self._masks)
 
     @property
     def num_bytes(self) -> int:

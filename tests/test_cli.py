@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,12 +56,14 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
         (("generate", "hi", "--threads", "two"), "threads='two' is not a whole number"),
         (("generate", "hi", "--model", "nowhere.gguf"), "nowhere.gguf"),
         (("generate", "hi", "--schema", "nofile.json"), "nofile.json"),
+        (("generate", "hi", "--grammar", "nofile.lark"), "nofile.lark"),
         (("serve", "--port", "70000"), "port=70000"),
         (("serve", "--host", "0.0.0.0"), "api_key"),
         (("run", "nofile.py"), "nofile.py"),
         (("extract", "x.txt", "--schema", "nofile.json", "-o", "o.jsonl"), "nofile.json"),
         (("grammar", "explain"), "--regex"),
-        (("grammar", "explain", "--regex", "a", "--choices", "b"), "regex and choices"),
+        (("grammar", "explain", "x.json", "--regex", "a"), "a file or --regex"),
+        (("grammar", "explain", "nofile.json"), "nofile.json"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_status_1(
@@ -175,29 +178,82 @@ def test_a_failing_program_names_its_line_and_still_shows_its_trace(
     assert "gen unscripted failed" in shown.out
 
 
+FRUIT = {
+    "title": "Pick",
+    "properties": {"fruit": {"enum": ["apple", "plum"]}, "note": {"type": "string"}},
+    "required": ["fruit"],
+    "type": "object",
+    "additionalProperties": False,
+}
+
+
+def test_grammar_explain_says_what_a_schema_forces_and_ignores_or_why_it_is_refused(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(FRUIT))
+    done = run("grammar", "explain", str(path))
+    assert done.returncode == 0, done.stderr
+    assert """always begins with   {"fruit":\"""" in done.stdout
+    assert re.search(r"  #/title +\"Pick\" +annotation\n", done.stdout)
+    done = run("grammar", "explain", str(path), "--json", "--any-order")
+    found = json.loads(done.stdout)
+    assert (found["shortest"], found["refused"]) == ('{"fruit":"plum"}', None)
+    assert {
+        "place": "#/type",
+        "keyword": "type",
+        "value": '"object"',
+        "how": "enforced",
+        "reason": "",
+    } in found["keywords"]
+    path.write_text(json.dumps({**FRUIT, "maxProperties": "x"}))
+    done = run("grammar", "explain", str(path))
+    assert done.returncode == 1
+    assert "(at #/maxProperties)" in done.stdout
+    done = run("grammar", "explain", str(path), "--json")
+    assert (done.returncode, json.loads(done.stdout)["refused"]["line"]) == (1, 1)
+
+
+def test_grammar_check_says_where_a_text_leaves_its_constraint(tmp_path: Path) -> None:
+    schema, text = tmp_path / "s.json", tmp_path / "t.json"
+    schema.write_text(json.dumps(FRUIT))
+    text.write_text('{"note": "x",\n "fruit": "pear"}\n')
+    done = run("grammar", "check", str(schema), "--text", str(text))
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines() == [
+        "2:13: not an output, in the value at #/fruit",
+        '     "fruit": "pear"}',
+        "                ^",
+        'found `"pear"`, expected `"plum"`',
+        'shortest way to an output from here: `lum"}`',
+    ]
+    text.write_text('{"note": "x",\n "fruit": "plum"}\n')
+    done = run("grammar", "check", str(schema), "--text", str(text), "--json")
+    assert (done.returncode, json.loads(done.stdout)["outcome"]) == (0, "accepted")
+    strict = ("--whitespace", "single_space", "--no-any-order")
+    done = run("grammar", "check", str(schema), "--text", str(text), *strict)
+    assert done.returncode == 1
+    assert "With other white space and order of properties allowed" in done.stdout
+
+
+def test_grammar_check_of_an_unusable_file_is_status_2(tmp_path: Path) -> None:
+    text = tmp_path / "t.txt"
+    text.write_text("a")
+    missing = run("grammar", "check", str(tmp_path / "none.json"), "--text", str(text))
+    assert (missing.returncode, "none.json" in missing.stderr) == (2, True)
+    refused = run("grammar", "check", "--regex", r"(a)\1", "--text", str(text))
+    assert (refused.returncode, "column 4" in refused.stdout) == (2, True)
+
+
 @pytest.mark.model
-def test_grammar_explain_says_what_a_schema_forces_and_ignores(
+def test_grammar_counts_in_a_models_tokens_when_asked(
     smollm2_files: object, tmp_path: Path
 ) -> None:
-    schema = {
-        "title": "Pick",
-        "properties": {"fruit": {"enum": ["apple", "plum"]}},
-        "required": ["fruit"],
-        "type": "object",
-        "additionalProperties": False,
-    }
-    path = tmp_path / "s.json"
-    path.write_text(json.dumps(schema))
-    done = run("grammar", "explain", "--schema", str(path))
-    assert done.returncode == 0, done.stderr
-    assert r'"{\"fruit\":\""' in done.stdout
-    assert "title at #/title" in done.stdout
-    done = run("grammar", "explain", "--schema", str(path), "--json")
-    assert json.loads(done.stdout)["shortest"] == '{"fruit":"plum"}'
-    path.write_text(json.dumps({**schema, "maxProperties": "x"}))
-    done = run("grammar", "explain", "--schema", str(path))
-    assert done.returncode == 1
-    assert "/maxProperties" in done.stderr
+    (tmp_path / "t.txt").write_text("hello world")
+    arguments = ("--regex", "hello [a-z]+", "--model", "smollm2-135m")
+    done = run("grammar", "check", *arguments, "--text", str(tmp_path / "t.txt"))
+    assert done.stdout == "accepted, 2 tokens\n"
+    assert "first tokens" in run("grammar", "explain", *arguments).stdout
 
 
 def test_doctor_says_what_is_there_and_what_is_wrong() -> None:

@@ -148,6 +148,17 @@ def test_flags_that_were_not_given_are_no_options(tmp_path: Path) -> None:
     assert caught.value.place == str(path)
 
 
+def test_a_grammar_is_read_from_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "g.gbnf"
+    path.write_text('root ::= "é"', encoding="utf-8")
+    assert request_options(grammar=path) == {"grammar": 'root ::= "é"'}
+    with pytest.raises(ConfigError, match="no grammar") as caught:
+        request_options(grammar=tmp_path / "nofile")
+    assert caught.value.place == str(tmp_path / "nofile")
+    with pytest.raises(UserError, match="regex and grammar"):
+        request_options(grammar=path, regex="a")
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

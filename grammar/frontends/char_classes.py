@@ -7,6 +7,7 @@ nothing of expressions. Surrogates stay in the ranges; `expr.chars` takes them o
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
@@ -55,6 +56,13 @@ def _case_groups() -> tuple[tuple[int, ...], ...]:
     return tuple(groups.values())
 
 
+@cache
+def _cased() -> tuple[list[int], dict[int, tuple[int, ...]]]:
+    """All code points of the groups in order, and the group of each."""
+    group_of = {code: group for group in _case_groups() for code in group}
+    return sorted(group_of), group_of
+
+
 def ignoring_case(ranges: Iterable[tuple[int, int]], *, is_ascii: bool) -> Ranges:
     """All code points that match one of `ranges` under IGNORECASE. Character classes need no such step: they hold both cases."""
     wanted = list(ranges)
@@ -66,7 +74,11 @@ def ignoring_case(ranges: Iterable[tuple[int, int]], *, is_ascii: bool) -> Range
             )
             result += [(code ^ 0x20, code ^ 0x20) for code in letters]
         return tuple(result)
-    for group in _case_groups():
-        if any(low <= code <= high for code in group for low, high in wanted):
-            result += [(code, code) for code in group]
+    codes, group_of = _cased()
+    hits = {
+        group_of[code]
+        for low, high in wanted
+        for code in codes[bisect_left(codes, low) : bisect_right(codes, high)]
+    }
+    result += [(code, code) for group in sorted(hits) for code in group]
     return tuple(result)

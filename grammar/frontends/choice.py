@@ -5,9 +5,14 @@ Owns the checks of the options. Sharing of common beginnings is the compiler's: 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from ...errors import GrammarError
-from ..expr import Alt, Expr, Grammar, Limits, lit
+from ..expr import EMPTY, Alt, Grammar, Limits, Lit
 from ..spec import Choice, Spec
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def build(spec: Spec, limits: Limits) -> Grammar:
@@ -24,21 +29,24 @@ def build(spec: Spec, limits: Limits) -> Grammar:
             place="/options",
             keyword="choices",
         )
-    items: list[Expr] = []
-    num_bytes = 0
-    for index, option in enumerate(dict.fromkeys(spec.options)):
-        try:
-            items.append(lit(option))
-        except UnicodeEncodeError as error:
-            raise GrammarError(
-                f"option {option!r} contains a lone surrogate, which no text can hold",
-                place=f"/{index}",
-            ) from error
-        num_bytes += len(option)
-    if num_bytes > limits.spec_bytes:
+    options = dict.fromkeys(spec.options)
+    num_chars = sum(map(len, options))
+    if num_chars > limits.spec_bytes:
         raise GrammarError(
-            f"the options have {num_bytes} characters, more than limits.spec_bytes={limits.spec_bytes}",
+            f"the options have {num_chars} characters, more than limits.spec_bytes={limits.spec_bytes}",
             place="/options",
             keyword="spec_bytes",
         )
-    return Grammar({"choice": Alt(tuple(items))}, "choice")
+    try:
+        items = [Lit(text) for text in map(str.encode, options) if text]
+    except UnicodeEncodeError:
+        raise _half_a_pair(spec.options) from None
+    return Grammar({"choice": Alt((EMPTY, *items) if "" in options else tuple(items))}, "choice")
+
+
+def _half_a_pair(options: Iterable[str]) -> GrammarError:
+    """The error for the first option that cannot be written in UTF-8."""
+    index, option = next((i, o) for i, o in enumerate(options) if _SURROGATE.search(o))
+    return GrammarError(
+        f"option {option!r} contains a lone surrogate, which no text can hold", place=f"/{index}"
+    )

@@ -5,7 +5,9 @@ Owns the renaming of rules and of the calls that name them. What calls nothing s
 
 from __future__ import annotations
 
-from ..expr import Alt, Expr, Grammar, Ref, Repeat, Seq, ref
+from operator import is_
+
+from ..expr import CONSTANTS, Alt, Expr, Grammar, Member, Members, Ref, Repeat, Seq, ref
 
 
 def embed(grammar: Grammar, prefix: str, rules: dict[str, Expr]) -> Expr:
@@ -33,24 +35,36 @@ def _renamed(whole: Expr, prefix: str, renamed: dict[int, Expr]) -> Expr:
 
 
 def _parts(expr: Expr) -> tuple[Expr, ...]:
-    """The direct parts that may call a rule. Intersections, differences and erasures never do."""
+    """The direct parts that may call a rule. Intersections, differences and erasures never do, nor do constants."""
+    if id(expr) in CONSTANTS:
+        return ()
     match expr:
         case Seq(items) | Alt(items):
             return items
         case Repeat(item):
             return (item,)
+        case Members(items, separator):
+            return (separator, *(item.text for item in items))
         case _:
             return ()
 
 
 def _rebuilt(expr: Expr, parts: tuple[Expr, ...], prefix: str) -> Expr:
+    if id(expr) in CONSTANTS:
+        return expr
     match expr:
         case Ref(name):
             return ref(prefix + name)
         case Seq(items) | Alt(items):
-            is_same = all(old is new for old, new in zip(items, parts, strict=True))
+            is_same = all(map(is_, items, parts))
             return expr if is_same else type(expr)(parts)
         case Repeat(item, lo, hi):
             return expr if parts[0] is item else Repeat(parts[0], lo, hi)
+        case Members(items, _, lo, hi, clauses, is_ordered):
+            separator, *texts = parts
+            members = tuple(
+                Member(text, item.is_run) for text, item in zip(texts, items, strict=True)
+            )
+            return Members(members, separator, lo, hi, clauses, is_ordered)
         case _:
             return expr

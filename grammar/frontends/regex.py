@@ -10,17 +10,18 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 from ...errors import GrammarError
 from ..expr import (
     NEVER,
+    Chars,
     Expr,
     Grammar,
     Limits,
     alt,
-    chars,
     lit,
     normal_ranges,
     outside_ranges,
@@ -40,6 +41,7 @@ _REFUSED = {  # opcode -> name, and how it is written, to find its column
 _CATEGORIES = {"DIGIT": "digit", "SPACE": "space", "WORD": "word"}
 _EDGE_ANCHORS = ("AT_BEGINNING", "AT_BEGINNING_STRING"), ("AT_END", "AT_END_STRING")
 _MAX_REPEAT = 1 << 30
+_MAX_KEPT_RANGES = 2000  # of one of the character sets that are remembered from pattern to pattern
 
 Node = tuple[Any, Any]  # (opcode, argument) of the standard library's parser
 
@@ -128,7 +130,7 @@ class _Translation:
     def _one_char(self, ranges: Ranges) -> Expr:
         if len(ranges) == 1 and ranges[0][0] == ranges[0][1] and not self._is_looking:
             return lit(chr(ranges[0][0]))
-        one = chars(*ranges)
+        one: Expr = Chars(ranges) if ranges else NEVER
         return seq(one, gap()) if self._is_looking else one
 
     def _repeat(self, low: int, high: int, item: Expr) -> Expr:
@@ -219,7 +221,14 @@ def _members(op: str, argument: Any, flags: int) -> Ranges:
         literals, classes, is_negated = _set_members(argument, flags)
     if flags & re.IGNORECASE:
         literals = list(ignoring_case(literals, is_ascii=bool(flags & re.ASCII)))
-    ranges = [*literals, *classes]
+    ranges = (*literals, *classes)
+    if len(ranges) > _MAX_KEPT_RANGES:
+        return _char_set.__wrapped__(ranges, is_negated)
+    return _char_set(ranges, is_negated)
+
+
+@lru_cache(maxsize=64)
+def _char_set(ranges: Ranges, is_negated: bool) -> Ranges:
     return outside_ranges(ranges) if is_negated else normal_ranges(ranges)
 
 

@@ -16,16 +16,12 @@ from collections.abc import Sequence
 
 from ...errors import GrammarError
 from ..expr import (
-    EMPTY,
-    NEVER,
     Expr,
     Grammar,
     Limits,
     alt,
-    chars,
     lit,
     opt,
-    outside_ranges,
     ref,
     seq,
     star,
@@ -33,6 +29,7 @@ from ..expr import (
 from ..spec import Spec, StructuralTag, Tag
 from . import build as build_any
 from .embedding import embed
+from .free_text import FreeText
 
 _START = "output"
 
@@ -118,46 +115,11 @@ def _free_text(spec: StructuralTag, triggers: Sequence[str], rules: dict[str, Ex
     before, after = "before", "after"
     if not spec.at_least_one and not spec.at_most_one:
         after = before
-    text = _Text(triggers, rules)
+    text = FreeText(triggers, rules)
     text.add(before, after, may_end=not spec.at_least_one, may_call=True)
     if after != before:
         text.add(after, after, may_end=True, may_call=not spec.at_most_one)
     return ref(f"{before} ")
-
-
-class _Text:
-    """Writes the rules of free text, one for each proper prefix of a trigger."""
-
-    def __init__(self, triggers: Sequence[str], rules: dict[str, Expr]) -> None:
-        self._triggers = set(triggers)
-        self._prefixes = {t[:size]: None for t in triggers for size in range(len(t))}
-        self._characters = sorted(set("".join(triggers)))
-        self._others = chars(*outside_ranges((ord(c), ord(c)) for c in self._characters))
-        self._rules = rules
-
-    def add(self, phase: str, after: str, *, may_end: bool, may_call: bool) -> None:
-        """The rules of one phase; `after` is the phase that a tag leads to."""
-        for prefix in self._prefixes:
-            self._rules[f"{phase} {prefix}"] = self._state(prefix, phase, after, may_end, may_call)
-
-    def _state(self, prefix: str, phase: str, after: str, may_end: bool, may_call: bool) -> Expr:
-        moves: dict[str, list[str]] = {}
-        ways: list[Expr] = [EMPTY if may_end else NEVER]
-        for character in self._characters:
-            reached = self._reached(prefix + character)
-            if reached not in self._triggers:
-                moves.setdefault(reached, []).append(character)
-            elif may_call:
-                ways.append(seq(lit(character), ref(f"calls {reached}"), ref(f"{after} ")))
-        for reached, characters in moves.items():
-            ways.append(seq(chars("".join(characters)), ref(f"{phase} {reached}")))
-        return alt(*ways, seq(self._others, ref(f"{phase} ")))
-
-    def _reached(self, text: str) -> str:
-        """The longest end of `text` that begins a trigger, or is one."""
-        while text not in self._prefixes and text not in self._triggers:
-            text = text[1:]
-        return text
 
 
 # ---------------------------------------------------------------------------------------------- checks

@@ -24,14 +24,16 @@ class CallBegin:
     index: int
     id: str
     name: str
+    is_custom: bool = False  # then its arguments are the input of a custom tool, no JSON
 
 
 @dataclass(frozen=True, slots=True)
 class CallArguments:
-    """More of the arguments' JSON text of the call `index`."""
+    """More of the arguments' JSON text, or of the custom tool's input, of the call `index`."""
 
     index: int
     text: str
+    is_custom: bool = False
 
 
 ToolEvent = TextPiece | CallBegin | CallArguments
@@ -44,6 +46,7 @@ class ToolCall:
     id: str
     name: str
     arguments: str
+    is_custom: bool = False  # then `arguments` is its input
 
 
 def collect(events: Iterable[ToolEvent]) -> tuple[str | None, list[ToolCall]]:
@@ -60,5 +63,8 @@ def collect(events: Iterable[ToolEvent]) -> tuple[str | None, list[ToolCall]]:
                 arguments[index] = []
             case CallArguments(index, text):
                 arguments[index].append(text)
-    calls = [ToolCall(begin.id, begin.name, "".join(arguments[begin.index])) for begin in begins]
+    calls = [
+        ToolCall(begin.id, begin.name, "".join(arguments[begin.index]), begin.is_custom)
+        for begin in begins
+    ]
     return "".join(texts) or (None if calls else ""), calls

@@ -15,9 +15,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-CALL_BEGIN = "<tool_call>"
-CALL_END = "</tool_call>"
-CALL_SEPARATOR = "\n"
+from .custom import custom_call_text, input_begin, input_end
+from .tags import CALL_BEGIN, CALL_END, CALL_SEPARATOR
+
 RESULT_ROLES = ("tool", "function", "ipython")
 
 _INTRODUCTION = """\
@@ -34,6 +34,10 @@ To call a function, write its name and a JSON object of its arguments like this:
 {{"name": "the function's name", "arguments": {{"argument":"value"}}}}
 {CALL_END}
 The result comes back between <tool_response> and </tool_response>."""
+_CUSTOM_INSTRUCTION = f"""
+
+To call a tool of the type custom, write its name, and below it the input as plain text:
+{input_begin("the tool's name")}the input{input_end()}"""
 
 
 def call_begin(name: str) -> str:
@@ -49,7 +53,8 @@ def call_end() -> str:
 def system_text(tools: Sequence[Mapping[str, Any]]) -> str:
     """What a system message says of `tools`, each as it stands in a request."""
     lines = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
-    return f"{_INTRODUCTION}{lines}{_INSTRUCTION}"
+    has_custom = any(tool.get("type") == "custom" for tool in tools)
+    return f"{_INTRODUCTION}{lines}{_INSTRUCTION}{_CUSTOM_INSTRUCTION if has_custom else ''}"
 
 
 def without_tool_roles(
@@ -113,7 +118,30 @@ def _with_calls_as_text(message: Mapping[str, Any]) -> dict[str, Any]:
     return rewritten
 
 
+def with_custom_calls_as_text(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message for templates that print calls of functions: calls of custom tools stand in its content, as the model wrote them."""
+    listed = message.get("tool_calls")
+    if not isinstance(listed, list):
+        return message
+    calls = [
+        cast("dict[str, Any]", call) for call in cast("list[Any]", listed) if isinstance(call, dict)
+    ]
+    texts = [text for call in calls if (text := custom_call_text(call)) is not None]
+    if not texts:
+        return message
+    others = [call for call in calls if custom_call_text(call) is None]
+    content = str(message["content"])
+    rewritten = dict(message) | {
+        "content": CALL_SEPARATOR.join([content, *texts] if content else texts)
+    }
+    rewritten.pop("tool_calls")
+    return rewritten | {"tool_calls": others} if others else rewritten
+
+
 def _call_text(call: Mapping[str, Any]) -> str:
+    custom = custom_call_text(call)
+    if custom is not None:
+        return custom
     function = call.get("function")
     fields = cast("Mapping[str, Any]", function) if isinstance(function, dict) else call
     arguments: Any = fields.get("arguments")

@@ -8,6 +8,7 @@ its events depend on the text alone, never on how it was cut.
   (`hermes.py` and the templates of Hermes models put it back, so a history renders as it was generated).
 - A call begins (`CallBegin`) as soon as its name is known. `</tool_call>` ends it, but not inside a string of its arguments.
 - What stands between the tags and names no tool is text, tags included: nothing a model wrote is lost.
+- A custom tool's input is the text below the line with its name, up to `</tool_call>` and the line break before it.
 - An output that was cut inside a call leaves that call with the beginning of its arguments; no bracket is invented.
 """
 
@@ -18,7 +19,7 @@ from collections.abc import Callable
 
 from .call_scanner import CallScanner
 from .events import CallArguments, CallBegin, TextPiece, ToolEvent
-from .hermes import CALL_BEGIN, CALL_END
+from .tags import CALL_BEGIN, CALL_END
 
 
 def new_call_id() -> str:
@@ -27,10 +28,19 @@ def new_call_id() -> str:
 
 
 class ToolTextParser:
-    """The parser of one output. With is_active=False everything is text."""
+    """The parser of one output. With is_active=False everything is text. `custom_names`: the tools whose calls hold plain text."""
 
-    def __init__(self, *, is_active: bool = True, new_id: Callable[[], str] = new_call_id) -> None:
+    def __init__(
+        self,
+        *,
+        is_active: bool = True,
+        new_id: Callable[[], str] = new_call_id,
+        custom_names: frozenset[str] = frozenset(),
+    ) -> None:
         self.num_calls = 0
+        self._custom_names = custom_names
+        self._is_input = False  # of a custom tool
+        self._has_input_begun = False
         self._is_active = is_active
         self._new_id = new_id
         self._pending: str = ""  # not yet decided: a beginning of a tag
@@ -50,7 +60,9 @@ class ToolTextParser:
         self._pending += text
         while self._pending:
             before = (len(self._pending), self._scanner)
-            if self._scanner is None:
+            if self._is_input:
+                self._read_input()
+            elif self._scanner is None:
                 self._read_text()
             else:
                 self._read_call(self._scanner)
@@ -61,7 +73,9 @@ class ToolTextParser:
     def finish(self, is_cut: bool = False) -> list[ToolEvent]:
         """The output has ended; is_cut: by the token limit or an abort, not by the model."""
         rest, self._pending = self._pending, ""
-        if self._scanner is not None:
+        if self._is_input:
+            self._end_input("" if is_cut and rest.startswith(f"\n{CALL_END[:2]}") else rest)
+        elif self._scanner is not None:
             self._raw.append(rest)
             self._end_call(self._scanner, is_cut=is_cut)
         else:
@@ -131,12 +145,39 @@ class ToolTextParser:
             scanner.feed(character)
             if scanner.name is not None and not self._has_begun:
                 self._begin_call(scanner.name)
+            if scanner.is_done and scanner.name in self._custom_names:
+                self._pending = text[at + 1 :]
+                self._scanner, self._is_input, self._has_input_begun = None, True, False
+                return
+
+    def _read_input(self) -> None:
+        if not self._has_input_begun:
+            self._has_input_begun = True
+            self._pending = self._pending.removeprefix("\n")
+        at = self._pending.find(CALL_END)
+        if at >= 0:
+            text, self._pending = self._pending[:at], self._pending[at + len(CALL_END) :]
+            self._end_input(text.removesuffix("\n"))
+            return
+        kept = max(_num_held(self._pending, end) for end in (CALL_END, f"\n{CALL_END}"))
+        self._emit_input(self._pending[: len(self._pending) - kept])
+        self._pending = self._pending[len(self._pending) - kept :]
+
+    def _end_input(self, text: str) -> None:
+        self._emit_input(text)
+        self._is_input = False
+        self._is_at_edge = True
+
+    def _emit_input(self, text: str) -> None:
+        if text:
+            self._events.append(CallArguments(self.num_calls - 1, text, is_custom=True))
 
     def _begin_call(self, name: str) -> None:
         self._blank = ""
         self._has_begun = True
         self._raw = []
-        self._events.append(CallBegin(self.num_calls, self._new_id(), name))
+        is_custom = name in self._custom_names
+        self._events.append(CallBegin(self.num_calls, self._new_id(), name, is_custom))
         self.num_calls += 1
 
     def _emit_arguments(self, scanner: CallScanner) -> None:

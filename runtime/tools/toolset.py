@@ -19,31 +19,41 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from ...errors import GrammarError, PromptError, RadixError
-from ...grammar.spec import Choice, JsonSchema, Regex, StructuralTag, Tag
-from .hermes import CALL_BEGIN, CALL_SEPARATOR, call_begin, call_end
+from ...grammar.spec import Choice, Gbnf, JsonSchema, Lark, Regex, StructuralTag, Tag
+from .custom import Input, input_begin, input_end, read_format
+from .hermes import call_begin, call_end
 from .parser import ToolTextParser, new_call_id
 from .schemas import arguments_schema, loosened
+from .tags import CALL_BEGIN, CALL_SEPARATOR
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _MODES = ("none", "auto", "required")
+_KINDS = ("function", "custom")
 _MAX_TOOLS = 1024
 
-Answer = Regex | JsonSchema | Choice
+Answer = Regex | JsonSchema | Lark | Gbnf | Choice
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One function that the model may call. `parameters` is the schema of its arguments."""
+    """One function that the model may call. `parameters` is the schema of its arguments.
+
+    Of a custom tool, `input` is what its text may be; `parameters` are the fields of the request, as the model sees them.
+    """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
     is_strict: bool
     place: str  # in the request
+    input: Input | None = None
+    input_place: str = ""
 
     @property
     def on_the_wire(self) -> dict[str, Any]:
         """The tool as chat templates print it."""
+        if self.input is not None:
+            return {"type": "custom", "custom": dict(self.parameters)}
         described = {"description": self.description} if self.description else {}
         function = {"name": self.name, **described, "parameters": dict(self.parameters)}
         return {"type": "function", "function": function}
@@ -118,7 +128,8 @@ class ToolSet:
 
     def parser(self, new_id: Callable[[], str] = new_call_id) -> ToolTextParser:
         """A parser for one output."""
-        return ToolTextParser(is_active=self.is_active, new_id=new_id)
+        names = frozenset(tool.name for tool in self.tools if tool.input is not None)
+        return ToolTextParser(is_active=self.is_active, new_id=new_id, custom_names=names)
 
     def relaxed(self, error: RadixError) -> Relaxed | None:
         """The same tools with the refused argument unconstrained, if `error` is the grammar's refusal of one that is not strict.
@@ -141,6 +152,15 @@ class ToolSet:
 
 
 def _tag(tool: Tool) -> Tag:
+    if tool.input is not None:
+        return Tag(
+            begin=input_begin(tool.name),
+            content=tool.input,
+            end=input_end(),
+            trigger=CALL_BEGIN,
+            name=f"tool {tool.name!r}",
+            place=tool.input_place,
+        )
     return Tag(
         begin=call_begin(tool.name),
         content=arguments_schema(tool.parameters),
@@ -171,27 +191,30 @@ def _read_tools(tools: Any) -> tuple[Tool, ...]:
 def _read_tool(tool: Any, place: str) -> Tool:
     fields = _object(tool, place)
     kind = fields.get("type", "function")
-    if kind != "function":
+    if kind not in _KINDS:
         raise PromptError(
             f"tools of type {kind!r} are not supported",
             place=f"{place}.type",
-            hint='Only "function" is',
+            hint='"function" and "custom" are',
         )
-    place = f"{place}.function"
-    function = _object(fields.get("function"), place)
-    name = function.get("name")
+    place = f"{place}.{kind}"
+    described = _object(fields.get(kind), place)
+    name = described.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise PromptError(
             f"a tool's name has 1 to 64 of the characters a-z, A-Z, 0-9, _ and -, not {name!r}",
             place=f"{place}.name",
         )
-    description = function.get("description")
+    description = described.get("description")
     if description is not None and not isinstance(description, str):
         raise PromptError("a description is text", place=f"{place}.description")
-    strict = function.get("strict")
+    if kind == "custom":
+        wanted, input_place = read_format(described, place)
+        return Tool(name, description or "", described, True, place, wanted, input_place)
+    strict = described.get("strict")
     if strict is not None and not isinstance(strict, bool):
         raise PromptError("strict is true or false", place=f"{place}.strict")
-    return Tool(name, description or "", _read_parameters(function, place), bool(strict), place)
+    return Tool(name, description or "", _read_parameters(described, place), bool(strict), place)
 
 
 def _read_parameters(function: Mapping[str, Any], place: str) -> Mapping[str, Any]:
@@ -222,14 +245,14 @@ def _read_choice(choice: Any, names: list[str]) -> tuple[str, list[str], bool]:
         return choice, names, False
     fields = _object(choice, "tool_choice")
     kind = fields.get("type")
-    if kind == "function":
+    if kind in _KINDS:
         return "required", [_read_named(fields, "tool_choice", names)], True
     if kind == "allowed_tools":
         return (*_read_allowed(fields, names), False)
     raise PromptError(
         f"a tool_choice of type {kind!r} is not supported",
         place="tool_choice.type",
-        hint='"function" and "allowed_tools" are',
+        hint='"function", "custom" and "allowed_tools" are',
     )
 
 
@@ -247,8 +270,9 @@ def _read_allowed(fields: Mapping[str, Any], names: list[str]) -> tuple[str, lis
 
 
 def _read_named(fields: Mapping[str, Any], place: str, names: list[str]) -> str:
-    place = f"{place}.function"
-    name = _object(fields.get("function"), place).get("name")
+    kind = "custom" if fields.get("type") == "custom" else "function"
+    place = f"{place}.{kind}"
+    name = _object(fields.get(kind), place).get("name")
     if name not in names:
         raise PromptError(
             f"there is no tool {name!r}",

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
+import pytest
 from expr_oracle import language
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from radixlm.grammar.expr import (
+    CONSTANTS,
     EMPTY,
     NEVER,
     Alt,
     Chars,
+    Expr,
     Grammar,
     Lit,
+    Minus,
     Repeat,
     Seq,
     alt,
     chars,
+    constant,
     join,
     lit,
     minus,
@@ -95,3 +101,28 @@ def test_expressions_are_hashable_values() -> None:
     pairs = product([seq(lit("a"), chars("b")), alt(lit("a"), lit("b"))], repeat=2)
     assert [hash(x) == hash(y) for x, y in pairs] == [True, False, False, True]
     assert isinstance(seq(lit("a"), chars("b")), Seq)
+
+
+def test_expressions_are_values() -> None:
+    assert Seq((Lit(b"a"),)) == Seq((Lit(b"a"),)) != Alt((Lit(b"a"),))
+    assert len({Lit(b"a"), Lit(b"a"), Chars(((0, 1),))}) == 2
+    with pytest.raises(AttributeError):
+        Lit(b"a").data = b"b"  # pyright: ignore[reportAttributeAccessIssue]
+    match Repeat(Lit(b"a"), 1, None):
+        case Repeat(Lit(data), lo, hi):
+            assert (data, lo, hi) == (b"a", 1, None)
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda e: Repeat(e, 1, 2), lambda e: Minus(e, NEVER), lambda e: Seq((e,))]
+)
+def test_long_chains_are_freed_without_recursion(wrap: Callable[[Expr], Expr]) -> None:
+    part: Expr = lit("a")
+    for _ in range(300_000):
+        part = wrap(part)
+    del part
+
+
+def test_a_constant_keeps_its_identity() -> None:
+    part = constant(Seq((Lit(b"a"), Lit(b"b"))))
+    assert CONSTANTS[id(part)] is part

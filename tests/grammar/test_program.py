@@ -31,6 +31,7 @@ def is_same(left: GrammarProgram, right: GrammarProgram) -> bool:
     return all(
         np.array_equal(getattr(left, f.name), getattr(right, f.name))
         for f in fields(GrammarProgram)
+        if f.name != "body"
     )
 
 
@@ -98,7 +99,7 @@ def test_wrong_lengths_are_refused() -> None:
     body = (2**63 - 1).to_bytes(8, "little")
     with pytest.raises(GrammarError, match="wrong size"):
         GrammarProgram.from_bytes(
-            b"RXGP0001" + hashlib.blake2b(body, digest_size=16).digest() + body
+            b"RXGP0002" + hashlib.blake2b(body, digest_size=16).digest() + body
         )
 
 
@@ -117,4 +118,4 @@ def test_every_wrong_value_is_refused(name: str, value: int, reason: str) -> Non
     column = getattr(PROGRAM, name).copy()
     column[-1] = value
     with pytest.raises(GrammarError, match=reason):
-        replace(PROGRAM, **{name: column}).check()
+        replace(PROGRAM, body=b"", **{name: column}).check()

@@ -10,18 +10,19 @@ from radixlm.grammar.stacks import (
     ENDLESS,
     FAR,
     HOLE,
+    LOOP,
     FrameCosts,
     Stack,
     StackStore,
     loop_code,
-    loop_of,
     round_done,
+    running,
 )
 
 
 def store() -> StackStore:
     """Ten states that cost their number; three loops whose rounds cost 2, 3, 5 and that exit to states 1, 2, 3."""
-    return StackStore(FrameCosts(list(range(10)), [2, 3, 5], [1, 2, 3]))
+    return StackStore(FrameCosts(list(range(10)), [2, 3, 5], [1, 2, 3], [], []))
 
 
 def paths(stack: Stack) -> set[tuple[tuple[int, int, int], ...]]:
@@ -134,7 +135,7 @@ def test_equal_stacks_are_identical_until_they_are_forgotten() -> None:
 
 
 def test_rounds_count_down_to_zero_and_far_stays_far() -> None:
-    assert loop_of(loop_code(7)) == 7
+    assert running(loop_code(7)) == (LOOP, 7)
     assert round_done(2, 5) == (1, 4)
     assert round_done(0, ENDLESS) == (0, ENDLESS)
     assert round_done(FAR, 1) == (FAR, 0)

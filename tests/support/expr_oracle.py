@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from itertools import product
 
+from member_oracle import members_ends
+
 from radixlm.grammar.expr import (
     Alt,
     And,
@@ -16,6 +18,7 @@ from radixlm.grammar.expr import (
     Expr,
     Grammar,
     Lit,
+    Members,
     Minus,
     Ref,
     Repeat,
@@ -60,13 +63,8 @@ class Oracle:
 
     def _work_out(self, expr: Expr, start: int) -> set[int]:
         match expr:
-            case Lit(text):
-                return {start + len(text)} if self._data.startswith(text, start) else set()
-            case Bytes(mask):
-                is_in = start < len(self._data) and mask >> self._data[start] & 1
-                return {start + 1} if is_in else set()
-            case Chars(ranges):
-                return self._char_ends(ranges, start)
+            case Lit() | Bytes() | Chars():
+                return self._text_ends(expr, start)
             case Seq(items):
                 ends = {start}
                 for item in items:
@@ -80,10 +78,22 @@ class Oracle:
                 return set.intersection(*(self._ends(item, start) for item in items))
             case Minus(keep, drop):
                 return self._ends(keep, start) - self._ends(drop, start)
+            case Members():
+                return members_ends(expr, start, self._ends)
             case Ref(name):
                 return set(self._known[name, start])
             case Erase():
                 raise NotImplementedError("erasure is tested through regex assertions")
+
+    def _text_ends(self, expr: Lit | Bytes | Chars, start: int) -> set[int]:
+        match expr:
+            case Lit(text):
+                return {start + len(text)} if self._data.startswith(text, start) else set()
+            case Bytes(mask):
+                is_in = start < len(self._data) and mask >> self._data[start] & 1
+                return {start + 1} if is_in else set()
+            case Chars(ranges):
+                return self._char_ends(ranges, start)
 
     def _char_ends(self, ranges: tuple[tuple[int, int], ...], start: int) -> set[int]:
         for length in (1, 2, 3, 4):

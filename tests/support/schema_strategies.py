@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from itertools import permutations, product
 from typing import Any
 
@@ -107,6 +109,103 @@ documents = st.builds(
     schemas(),
     schemas(1),
 )
+
+
+_names = st.lists(st.sampled_from([*NAMES, "ab", "z"]), max_size=3, unique=True)
+_conditions = st.recursive(
+    st.one_of(
+        st.builds(lambda names: {"required": names}, _names),
+        st.builds(lambda name: {"properties": {name: False}}, st.sampled_from([*NAMES, "z"])),
+    ),
+    lambda inner: st.one_of(
+        st.builds(lambda part: {"not": part}, inner),
+        st.builds(
+            lambda key, parts: {key: parts},
+            st.sampled_from(["anyOf", "oneOf", "allOf"]),
+            st.lists(inner, min_size=1, max_size=3),
+        ),
+        st.builds(lambda a, b, c: {"if": a, "then": b, "else": c}, inner, inner, inner),
+    ),
+    max_leaves=4,
+)
+object_schemas = st.builds(
+    lambda plain, condition: {"type": "object", **plain, **condition},
+    _optional(
+        properties=st.dictionaries(
+            st.sampled_from([*NAMES, "ab"]), st.sampled_from([{}, {"type": "integer"}, False])
+        ),
+        required=_names,
+        additionalProperties=st.sampled_from([True, False, {"type": "integer"}]),
+        propertyNames=st.sampled_from([{"enum": ["a", "b", "z"]}, {"maxLength": 1}]),
+        minProperties=st.integers(0, 3),
+        maxProperties=st.integers(0, 4),
+        dependentRequired=st.dictionaries(st.sampled_from([*NAMES, "z"]), _names, max_size=2),
+    ),
+    _conditions,
+)
+"""Objects with conditions on which properties are present, and how many."""
+
+_few_values = st.sampled_from(
+    [
+        {"enum": ["a", "b", 1]},
+        {"enum": [[1], {"a": 1}, None]},
+        {"type": ["boolean", "null"]},
+        {"type": "integer", "minimum": 0, "maximum": 3},
+        {"type": "integer", "minimum": 1, "not": {"const": 2}, "maximum": 3},
+        {"const": "b"},
+        {"anyOf": [{"type": "boolean"}, {"enum": [True, 0, "a"]}]},
+        False,
+    ]
+)
+_many_values = st.sampled_from([{"type": "array"}, {"type": "string", "minLength": 2}])
+unique_arrays = st.builds(
+    lambda first, rest, counts, contains: {
+        "type": "array",
+        **({"prefixItems": first} if first else contains),
+        "items": rest,
+        "uniqueItems": True,
+        **counts,
+    },
+    st.lists(st.one_of(_few_values, _many_values), max_size=3),
+    _few_values,
+    _optional(minItems=_small, maxItems=_small),
+    st.one_of(
+        st.just({}),
+        _optional(contains=_few_values, minContains=_small, maxContains=_small),
+    ),
+)
+"""Arrays whose items all differ, most of them out of a few values."""
+
+_typed = st.sampled_from([{}, {"type": "integer"}, {"type": "string"}, False])
+property_rules = _optional(
+    properties=st.dictionaries(st.sampled_from([*NAMES, "z"]), _typed, max_size=2),
+    patternProperties=st.dictionaries(st.sampled_from(["^a", "b$", "^z"]), _typed, max_size=2),
+    additionalProperties=_typed,
+)
+"""Rules on properties, to be broken."""
+
+_gaps = st.sampled_from(["", "", " ", "\n", "\r\n\t", " \n  ", "\n\n    "])
+
+
+@st.composite
+def gapped(draw: st.DrawFn, value: Any) -> str:
+    """The JSON text of a value with white space in all sorts of places, none of it at the end."""
+    return draw(_gaps) + _with_gaps(value, lambda: draw(_gaps))
+
+
+def _with_gaps(value: Any, gap: Callable[[], str]) -> str:
+    if isinstance(value, list):
+        parts = [_with_gaps(item, gap) for item in value]
+    elif isinstance(value, dict):
+        parts = [
+            f"{json.dumps(key)}{gap()}:{gap()}{_with_gaps(item, gap)}"
+            for key, item in value.items()
+        ]
+    else:
+        return json.dumps(value, ensure_ascii=False)
+    left, right = "[]" if isinstance(value, list) else "{}"
+    inner = "".join((f"{gap()},{gap()}" if i else "") + part for i, part in enumerate(parts))
+    return f"{left}{gap()}{inner}{gap() if parts else ''}{right}"
 
 
 def orders(value: Any) -> list[Any]:

@@ -6,7 +6,22 @@ recursion, which JSON grammars do not have.
 
 from __future__ import annotations
 
-from radixlm.grammar.expr import Alt, And, Bytes, Chars, Expr, Grammar, Lit, Minus, Ref, Repeat, Seq
+from member_oracle import members_ends
+
+from radixlm.grammar.expr import (
+    Alt,
+    And,
+    Bytes,
+    Chars,
+    Expr,
+    Grammar,
+    Lit,
+    Members,
+    Minus,
+    Ref,
+    Repeat,
+    Seq,
+)
 
 
 def slow_accepts(grammar: Grammar, text: str | bytes) -> bool:
@@ -46,6 +61,8 @@ class _Slow:
                 return frozenset.intersection(*(self.ends(item, at) for item in items))
             case Minus(keep, drop):
                 return self.ends(keep, at) - self.ends(drop, at)
+            case Members():
+                return members_ends(part, at, self.ends)
             case Ref(name):
                 return self.ends(self.grammar.rules[name], at)
             case Repeat(item, lo, hi):

@@ -8,69 +8,110 @@ do, so the depth of a schema is no depth of calls. Knows nothing of keywords.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from decimal import Decimal
 
+from msgspec.structs import replace
+
 from ....errors import GrammarError
-from ...expr import NEVER, Expr, alt, conj, lit, minus, ref, repeat
+from ...expr import Expr, Limits, alt, lit, minus, ref, repeat
 from . import shape as s
 from .arrays import ArrayWriter
-from .code_points import ANY_CHAR, ANY_TEXT, accepts, text_language, within_lengths
+from .code_points import ANY_CHAR, ANY_TEXT, text_language
+from .constants import ConstantText
 from .keywords import is_number
+from .layout import Layout
 from .normal import Normaliser
-from .numbers import NumberSet, fraction_text, integer_text, number_text
+from .number_set import NumberSet
+from .numbers import fraction_text, integer_text, number_text
 from .objects import ObjectWriter
 from .shape import Conj, Shape
 from .source import value_key, value_text
+from .string_sets import shape_language
 from .strings import OtherTexts, StringText
 
 
 class Builder:
     """The rules made so far and those still to be made."""
 
-    def __init__(self, normaliser: Normaliser) -> None:
+    def __init__(self, normaliser: Normaliser, layout: Layout, *, any_order: bool) -> None:
         self.normaliser = normaliser
+        self._limits = normaliser.reading.limits
+        self.layout = layout
+        self.any_order = any_order
+        self.constants = ConstantText(layout, any_order=any_order)
         self.strings = StringText()
         self._others = OtherTexts()
-        self.rules: dict[str, Expr] = {}
-        self._names: dict[frozenset[s.Atom], str] = {}
+        self.rules = layout.rules  # those of separators are there, others come to them
         self._used: set[str] = set()
-        self._pending: deque[tuple[str, Conj]] = deque()
+        self._calls: dict[tuple[Conj, int], Expr] = {}
+        self._names: dict[tuple[frozenset[s.Atom], int], str] = {}
+        self._pending: deque[tuple[str, Conj, int]] = deque()
         self._shared: dict[Hashable, Expr] = {}
         self._arrays = ArrayWriter(self)
         self._objects = ObjectWriter(self)
 
-    def rule_name(self, what: Conj) -> str:
-        """The name of the rule for `what`; it is made later if it is new."""
-        key = frozenset(what)
+    def rule_name(self, what: Conj, level: int = 0) -> str:
+        """The name of the rule for `what` at `level`; it is made later if it is new."""
+        key = (frozenset(what), level)
         name = self._names.get(key)
         if name is None:
-            wanted = (
-                " & ".join(
-                    ("" if positive else "not ") + node.pointer for node, positive in what[:3]
-                )
-                or "any value"
-            )
-            name = wanted if wanted not in self._used else f"{wanted} ({len(self._used)})"
-            self._used.add(name)
-            self._names[key] = name
-            self._pending.append((name, what))
+            name = self._names[key] = self._new_name(what, level)
+            self._pending.append((name, what, level))
         return name
 
-    def call(self, what: Conj) -> Expr:
-        """A call of the rule for `what`."""
-        return ref(self.rule_name(what))
+    def _new_name(self, what: Conj, level: int) -> str:
+        wanted = (
+            " & ".join(("" if positive else "not ") + node.pointer for node, positive in what[:3])
+            or "any value"
+        )
+        if level:
+            wanted += f" at level {level}"
+        name = wanted if wanted not in self._used else f"{wanted} ({len(self._used)})"
+        self._used.add(name)
+        return name
+
+    def call(self, what: Conj, level: int) -> Expr:
+        """A call of the rule for `what` at `level`; equal ones are one object."""
+        key = (what, level)
+        found = self._calls.get(key)
+        if found is None:
+            found = self._calls[key] = ref(self.rule_name(what, level))
+        return found
 
     def run(self) -> None:
         """Make every rule that has been asked for."""
         while self._pending:
-            name, what = self._pending.popleft()
+            name, what, level = self._pending.popleft()
             try:
-                self.rules[name] = self._body(self.normaliser.shapes(what))
+                self.rules[name] = self._rule(what, level)
             except GrammarError as error:
                 # what is found out while writing knows no schema: the one being written is the place
                 error.place = error.place or (what[0].node.pointer if what else "#")
-                raise
+                self.go_without(error)
+                self.rules[name] = self.call((), level)
+
+    def _rule(self, what: Conj, level: int) -> Expr:
+        shapes = self.normaliser.shapes(what)
+        if level and not any(map(_has_parts, shapes)):
+            return self.call(what, 0)  # without parts it is the same at every level
+        return self._body(shapes, level)
+
+    def go_without(self, error: GrammarError) -> None:
+        """A keyword cannot be enforced: in best effort that is noted, and the caller goes on without it; else it is raised."""
+        if not self.normaliser.is_best_effort:
+            raise error
+        self.normaliser.leave_out(error.place, error.keyword, error.message)
+
+    def is_surely_empty(self, what: Conj) -> bool:
+        """Does surely no value satisfy `what`? One schema by itself is not looked into: rules without texts are pruned later."""
+        if not what:
+            return False
+        if len(what) == 1:
+            node, positive = what[0]
+            if positive or isinstance(node.schema, bool):
+                return node.schema is (not positive)
+        return self.normaliser.is_empty(what, 2)
 
     def share(self, key: Hashable, make: Callable[[], Expr]) -> Expr:
         """The expression known by `key`, made when it is new: equal parts become one object."""
@@ -81,35 +122,43 @@ class Builder:
 
     # ------------------------------------------------------------------------------------------ one rule
 
-    def _body(self, shapes: tuple[Shape, ...]) -> Expr:
-        constants: dict[str, None] = {}
-        parts: dict[int, Expr] = {}
+    def _body(self, shapes: tuple[Shape, ...], level: int) -> Expr:
+        texts: dict[str, None] = {}
+        parts: dict[object, Expr] = {}
+        objects: list[Shape] = []
         for shape in shapes:
             if shape.values is not None:
-                constants.update(dict.fromkeys(value_text(v) for v in shape.values.values()))
+                for key, value in shape.values.items():
+                    if isinstance(value, (dict, list)):
+                        parts[key] = self.constants.text(value, level)
+                    else:
+                        texts[value_text(value)] = None
                 continue
-            for literal, kind, value in (
-                ("null", s.NULL, None),
-                ("true", s.BOOLEAN, True),
-                ("false", s.BOOLEAN, False),
-            ):
+            for literal, kind, value in _NAMED_VALUES:
                 if shape.kinds & kind and value_key(value) not in shape.excluded:
-                    constants[literal] = None
-            for part in self._structured(shape):
+                    texts[literal] = None
+            for part in self._structured(shape, level):
                 parts[id(part)] = part
-        return alt(*map(lit, constants), *parts.values())
+            if shape.kinds & s.OBJECT:
+                objects.append(shape)
+        if objects:
+            parts[s.OBJECT] = self._objects.write(objects, level)
+        return alt(*map(lit, texts), *parts.values())
 
-    def _structured(self, shape: Shape) -> list[Expr]:
-        parts: list[Expr] = []
+    def _structured(self, shape: Shape, level: int) -> Iterator[Expr]:
         if shape.kinds & s.NUMBER:
-            parts.append(self._number(shape))
+            yield self._number(shape)
         if shape.kinds & s.STRING:
-            parts.append(self.string(shape))
+            yield self.string(shape)
         if shape.kinds & s.ARRAY:
-            parts.append(self._arrays.write(shape))
-        if shape.kinds & s.OBJECT:
-            parts.append(self._objects.write(shape))
-        return parts
+            key = (
+                "array",
+                tuple(map(id, shape.item_rules)),
+                tuple(map(id, shape.contains)),
+                (shape.min_items, shape.max_items, shape.unique_at),
+                level,
+            )
+            yield self.share(key, lambda: self._arrays.write(shape, level))
 
     def _number(self, shape: Shape) -> Expr:
         numbers = shape.numbers
@@ -117,7 +166,13 @@ class Builder:
             if is_number(value):
                 numbers = numbers.without(Decimal(value))
         kinds = shape.kinds & s.NUMBER
-        return self.share((kinds, numbers), lambda: _number_text(kinds, numbers))
+        try:
+            return self.share((kinds, numbers), lambda: _number_text(kinds, numbers, self._limits))
+        except GrammarError as error:
+            error.place = error.place or shape.pointer
+            self.go_without(error)
+            wider = replace(numbers, multiples=(), not_multiples=())
+            return _number_text(kinds, wider, self._limits)
 
     # ------------------------------------------------------------------------------------------ strings
 
@@ -126,7 +181,7 @@ class Builder:
         excluded = [v for v in shape.excluded.values() if isinstance(v, str)]
         lengths = (shape.min_length, shape.max_length)
         if shape.languages or shape.not_languages or (excluded and lengths != (0, None)):
-            return self.strings.quoted(self._language(shape, excluded))
+            return self.strings.quoted(shape_language(shape))
         if excluded:
             return self.quoted_without(ANY_TEXT, excluded)
         return self.share(lengths, lambda: self.strings.quoted(repeat(ANY_CHAR, *lengths)))
@@ -139,38 +194,20 @@ class Builder:
             minus(language, alt(*map(text_language, texts))) if texts else language
         )
 
-    def string_language(self, what: Conj) -> Expr:
-        """The strings among the values of `what`, as a language of decoded characters."""
-        parts: list[Expr] = []
-        for shape in self.normaliser.shapes(what):
-            if shape.values is not None:
-                parts.extend(text_language(v) for v in shape.values.values() if isinstance(v, str))
-            elif shape.kinds & s.STRING:
-                excluded = [v for v in shape.excluded.values() if isinstance(v, str)]
-                parts.append(self._language(shape, excluded))
-        return alt(*parts)
 
-    def _language(self, shape: Shape, excluded: list[str]) -> Expr:
-        low, high = shape.min_length, shape.max_length
-        language = _all_within(shape.languages, low, high)
-        outside = [
-            *shape.not_languages,
-            *(text_language(text) for text in excluded if accepts(language, text)),
-        ]
-        return minus(language, alt(*outside)) if outside else language
+_NAMED_VALUES = (("null", s.NULL, None), ("true", s.BOOLEAN, True), ("false", s.BOOLEAN, False))
 
 
-def _all_within(languages: list[Expr], low: int, high: int | None) -> Expr:
-    """The strings of all of `languages` with `low` to `high` characters."""
-    if not languages:
-        return repeat(ANY_CHAR, low, high)
-    narrowed = [within_lengths(language, low, high) for language in languages]
-    if len(narrowed) == 1 or NEVER in narrowed:
-        return NEVER if NEVER in narrowed else narrowed[0]
-    return conj(*narrowed)
+def _has_parts(shape: Shape) -> bool:
+    """Does it hold arrays or objects?"""
+    if shape.values is not None:
+        return any(isinstance(value, (dict, list)) for value in shape.values.values())
+    return bool(shape.kinds & (s.ARRAY | s.OBJECT))
 
 
-def _number_text(kinds: int, numbers: NumberSet) -> Expr:
+def _number_text(kinds: int, numbers: NumberSet, limits: Limits) -> Expr:
     if kinds == s.INTEGER:
-        return integer_text(numbers)
-    return number_text(numbers) if kinds == s.NUMBER else fraction_text(numbers)
+        return integer_text(numbers, limits)
+    if kinds == s.NUMBER:
+        return number_text(numbers, limits)
+    return fraction_text(numbers, limits)

@@ -1,9 +1,8 @@
 """Regular languages over decoded characters: questions and rewrites that need no automaton.
 
 Here an `Expr` is read as a language of Unicode strings: `Chars` is one code point, and `Lit` does not occur (a fixed text is a sequence
-of one-character `Chars`), so every length is a count of code points. Owns membership of one string, the range of lengths, and the
-narrowing of a language to a range of lengths, done by adjusting a repeat where that is exact and by an intersection with a counter
-otherwise. Knows nothing of JSON escapes, bytes or schemas.
+of one-character `Chars`), so every length is a count of code points. Owns membership of one string and the narrowing of a language to a range of lengths, done by
+adjusting a repeat where that is exact and by an intersection with a counter otherwise. Knows nothing of JSON escapes, bytes or schemas.
 
 Membership works on sets of end positions, as a recogniser for extended regular expressions (intersection and difference included) can:
 each part maps a set of start positions to a set of end positions.
@@ -13,9 +12,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ...expr import (
     EMPTY,
+    MAX_CODE_POINT,
     NEVER,
     Alt,
     And,
@@ -25,22 +26,29 @@ from ...expr import (
     Repeat,
     Seq,
     alt,
-    any_char,
     chars,
     conj,
+    constant,
     minus,
+    normal_ranges,
     repeat,
     seq,
     star,
 )
+from .lengths import length_range
 
-ANY_CHAR = any_char()
-ANY_TEXT = star(ANY_CHAR)
+ANY_CHAR = Chars(normal_ranges([(0, MAX_CODE_POINT)]))
+ANY_TEXT: Expr = constant(star(ANY_CHAR))
+
+
+@lru_cache(maxsize=2048)
+def _one(char: str) -> Expr:
+    return chars(char)
 
 
 def text_language(text: str) -> Expr:
     """The language of exactly `text`."""
-    return seq(*(chars((ord(c), ord(c))) for c in text))
+    return seq(*map(_one, text))
 
 
 def accepts(language: Expr, text: str) -> bool:
@@ -111,68 +119,6 @@ def in_ranges(ranges: tuple[tuple[int, int], ...], code_point: int) -> bool:
     """Is `code_point` inside one of the sorted inclusive `ranges`?"""
     index = bisect_right(ranges, (code_point, 0x110000)) - 1
     return index >= 0 and ranges[index][1] >= code_point
-
-
-def length_range(language: Expr) -> tuple[int, int | None] | None:
-    """Bounds of the number of characters, (lo, hi) with hi=None for no bound; None when surely no string is in.
-
-    Exact for languages without And and Minus, an enclosing range otherwise.
-    """
-    match language:
-        case Chars():
-            return (1, 1)
-        case Seq(items):
-            return _sum_ranges([length_range(item) for item in items])
-        case Alt(items):
-            return _join_ranges([length_range(item) for item in items])
-        case And(items):
-            return _meet_ranges([length_range(item) for item in items])
-        case Minus(keep, _):
-            return length_range(keep)
-        case Repeat(item, lo, hi):
-            inner = length_range(item)
-            if inner is None or inner[1] == 0:
-                return (0, 0) if lo == 0 or inner is not None else None
-            top = None if hi is None or inner[1] is None else hi * inner[1]
-            return (lo * inner[0], 0 if hi == 0 else top)
-        case _:
-            raise TypeError(f"{type(language).__name__} is no language of characters")
-
-
-_Range = tuple[int, int | None] | None
-
-
-def _sum_ranges(ranges: list[_Range]) -> _Range:
-    low, high = 0, 0
-    open_ended = False
-    for item in ranges:
-        if item is None:
-            return None
-        low += item[0]
-        open_ended = open_ended or item[1] is None
-        high += item[1] or 0
-    return (low, None if open_ended else high)
-
-
-def _join_ranges(ranges: list[_Range]) -> _Range:
-    known = [item for item in ranges if item is not None]
-    if not known:
-        return None
-    tops = [item[1] for item in known]
-    return (
-        min(item[0] for item in known),
-        None if None in tops else max(t for t in tops if t is not None),
-    )
-
-
-def _meet_ranges(ranges: list[_Range]) -> _Range:
-    low, high = 0, None
-    for item in ranges:
-        if item is None:
-            return None
-        low = max(low, item[0])
-        high = item[1] if high is None else high if item[1] is None else min(high, item[1])
-    return None if high is not None and high < low else (low, high)
 
 
 def within_lengths(language: Expr, lo: int, hi: int | None) -> Expr:

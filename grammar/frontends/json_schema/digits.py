@@ -1,21 +1,43 @@
 """Decimal digit strings compared with bounds, as regular expressions.
 
 Owns the languages "whole numbers from a to b without leading zeros" and "digits after the decimal point that are at least / at most
-those of a bound". Knows nothing of signs, schemas or JSON. A digit string is compared place by place: equal so far, or already decided.
+those of a bound", and how long numbers may be. Knows nothing of signs, schemas or JSON. A digit string is compared place by place:
+equal so far, or already decided.
 """
 
 from __future__ import annotations
 
-from ...expr import EMPTY, NEVER, Expr, alt, byte_set, lit, opt, repeat, seq
+from functools import cache
 
-DIGIT = byte_set(b"0123456789")
-NONZERO = byte_set(b"123456789")
-MAX_INTEGER_DIGITS = 40
-MAX_FRACTION_DIGITS = 40
+import msgspec
+
+from ...expr import EMPTY, NEVER, Expr, Limits, alt, byte_set, constant, lit, opt, repeat, seq
+
+DIGIT = constant(byte_set(b"0123456789"))
+NONZERO = constant(byte_set(b"123456789"))
 SIGN = opt(lit("-"))
-ANY_WHOLE = alt(lit("0"), seq(NONZERO, repeat(DIGIT, 0, MAX_INTEGER_DIGITS - 1)))
 
 
+class Room(msgspec.Struct, frozen=True, gc=False):
+    """How long numbers may be: digits before the point, digits behind it, magnitude of the exponent."""
+
+    whole: int
+    fraction: int
+    exponent: int
+
+
+def room_of(limits: Limits) -> Room:
+    """The room that `limits` leave."""
+    return Room(limits.number_integer_digits, limits.number_fraction_digits, limits.number_exponent)
+
+
+@cache
+def any_whole(room: Room) -> Expr:
+    """A whole number without a sign."""
+    return alt(lit("0"), seq(NONZERO, repeat(DIGIT, 0, room.whole - 1)))
+
+
+@cache
 def digit_range(low: int, high: int) -> Expr:
     """One digit from `low` to `high`; nothing when that is empty."""
     return byte_set(range(0x30 + low, 0x31 + high)) if low <= high else NEVER

@@ -1,17 +1,20 @@
 """The values of `format`: which strings (for a few: which numbers) each one names.
 
-Owns the table. Formats are asserted, not annotations; a format that is known here and not in the table of languages is refused by name,
-and any other one is an annotation, as its meaning is its author's. Languages are written as ECMA-262 patterns over decoded characters
-and follow the documents named beside them. Knows nothing of schemas.
+Owns the table of names. Formats are asserted, not annotations; any name that is not in the table is an annotation, as its meaning is
+its author's. What is made of a format is kept for the process. Knows nothing of schemas.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
-from ....errors import GrammarError
 from ...expr import Expr
+from .format_patterns import PATTERNS
 from .pattern_language import fixed_language
+from .regex_format import regex_language
+
+_BOUNDS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,113 +25,15 @@ class Format:
     bounds: tuple[int, int] | None = None
 
 
-# RFC 3339, section 5.6, with the days of each month and leap years; a leap second only where it can be, at 23:59:60 UTC
-_DATE = (
-    r"(\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))"
-    r"|(\d\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)"
-)
-_OFFSET = r"([zZ]|[+-]([01]\d|2[0-3]):[0-5]\d)"
-_TIME = rf"(([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{{1,9}})?{_OFFSET}|23:59:60(\.\d{{1,9}})?([zZ]|[+-]00:00))"
-# RFC 3339, appendix A; so few digits of each unit that the sum fits what programs keep durations in
-_HOURS, _MINUTES, _SECONDS = r"\d{1,6}H", r"\d{1,6}M", r"\d{1,6}S"
-_YEARS, _MONTHS, _WEEKS, _DAYS = r"\d{1,4}Y", r"\d{1,4}M", r"\d{1,5}W", r"\d{1,6}D"
-_DURATION_TIME = rf"T({_HOURS}({_MINUTES}({_SECONDS})?)?|{_MINUTES}({_SECONDS})?|{_SECONDS})"
-_DURATION = (
-    rf"P({_WEEKS}|{_DAYS}({_DURATION_TIME})?|{_MONTHS}({_DAYS})?({_DURATION_TIME})?"
-    rf"|{_YEARS}({_MONTHS}({_DAYS})?)?({_DURATION_TIME})?|{_DURATION_TIME})"
-)
-
-
-# RFC 1123, section 2.1: labels of at most 63 characters. At most 253 in all: the more labels, the shorter each may be here, since an
-# automaton that counts both labels and the whole would have tens of thousands of states
-def _labels(num_labels: int, max_label: int) -> str:
-    label = rf"[A-Za-z0-9]([A-Za-z0-9-]{{0,{max_label - 2}}}[A-Za-z0-9])?"
-    return rf"{label}(\.{label}){{0,{num_labels - 1}}}"
-
-
-_SIZES = ((3, 63), (4, 62), (8, 30), (15, 15), (30, 7))
-_HOSTNAME = "(" + "|".join(_labels(*sizes) for sizes in _SIZES) + ")"
-_BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-_IPV4 = rf"{_BYTE}(\.{_BYTE}){{3}}"
-# RFC 4291, section 2.2, as the rule IPv6address of RFC 3986 spells it out
-_H16 = r"[0-9A-Fa-f]{1,4}"
-_LS32 = rf"({_H16}:{_H16}|{_IPV4})"
-_IPV6 = (
-    rf"(({_H16}:){{6}}{_LS32}|::({_H16}:){{5}}{_LS32}|({_H16})?::({_H16}:){{4}}{_LS32}"
-    rf"|(({_H16}:){{0,1}}{_H16})?::({_H16}:){{3}}{_LS32}|(({_H16}:){{0,2}}{_H16})?::({_H16}:){{2}}{_LS32}"
-    rf"|(({_H16}:){{0,3}}{_H16})?::{_H16}:{_LS32}|(({_H16}:){{0,4}}{_H16})?::{_LS32}"
-    rf"|(({_H16}:){{0,5}}{_H16})?::{_H16}|(({_H16}:){{0,6}}{_H16})?::)"
-)
-# RFC 5321, section 4.1.2: dot-string or quoted string, then a domain or an address literal
-_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
-_EMAIL = (
-    rf'({_ATOM}(\.{_ATOM})*|"([ !#-\[\]-~]|\\[ -~])*")@({_HOSTNAME}|\[({_IPV4}|IPv6:{_IPV6})\])'
-)
-_HEX = "[0-9A-Fa-f]"
-_JSON_POINTER = r"(/([^~/]|~[01])*)*"
-
-
-def _uri(extra: str) -> tuple[str, str]:
-    """RFC 3986 (with `extra` unreserved characters: RFC 3987): the patterns of a URI and of a relative reference."""
-    pchar = rf"([A-Za-z0-9._~!$&'()*+,;=:@{extra}-]|%[0-9A-Fa-f]{{2}})"
-    no_colon = rf"([A-Za-z0-9._~!$&'()*+,;=@{extra}-]|%[0-9A-Fa-f]{{2}})"
-    reg_name = rf"([A-Za-z0-9._~!$&'()*+,;={extra}-]|%[0-9A-Fa-f]{{2}})*"
-    user_info = rf"([A-Za-z0-9._~!$&'()*+,;=:{extra}-]|%[0-9A-Fa-f]{{2}})*"
-    future = r"[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~!$&'()*+,;=:-]+"
-    authority = rf"({user_info}@)?(\[({_IPV6}|{future})\]|{reg_name})(:\d*)?"
-    end = rf"(\?({pchar}|[/?])*)?(#({pchar}|[/?])*)?"
-    rooted = rf"//{authority}(/{pchar}*)*|/({pchar}+(/{pchar}*)*)?"
-    absolute = rf"[A-Za-z][A-Za-z0-9+.-]*:({rooted}|({pchar}+(/{pchar}*)*)?){end}"
-    relative = rf"({rooted}|({no_colon}+(/{pchar}*)*)?){end}"
-    return absolute, relative
-
-
-_URI, _RELATIVE = _uri("")
-_IRI, _IRI_RELATIVE = _uri(
-    r"\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\u{10000}-\u{1fffd}\u{20000}-\u{efffd}"
-)
-# RFC 6570
-_VARIABLE = r"([A-Za-z0-9_]|%[0-9A-Fa-f]{2})(\.?([A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*(:[1-9]\d{0,3}|\*)?"
-_TEMPLATE = (
-    rf"([!#$&(-;=?-\[\]_a-z~\u00a0-\ud7ff\ue000-\ufdcf\ufdf0-\uffef]|%[0-9A-Fa-f]{{2}}"
-    rf"|\{{[+#./;?&=,!@|]?{_VARIABLE}(,{_VARIABLE})*\}})*"
-)
-
-_PATTERNS = {
-    "date": _DATE,
-    "time": _TIME,
-    "date-time": rf"{_DATE}[Tt]{_TIME}",
-    "duration": _DURATION,
-    "uuid": r"[0-9A-Fa-f]{8}-([0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}",
-    **{
-        f"uuid{version}": rf"{_HEX}{{8}}-{_HEX}{{4}}-{version}{_HEX}{{3}}-[89ABab]{_HEX}{{3}}-{_HEX}{{12}}"
-        for version in range(1, 9)
-    },
-    "email": _EMAIL,
-    "hostname": _HOSTNAME,
-    "ipv4": _IPV4,
-    "ip-address": _IPV4,
-    "ipv6": _IPV6,
-    "uri": _URI,
-    "uri-reference": rf"({_URI}|{_RELATIVE})",
-    "iri": _IRI,
-    "iri-reference": rf"({_IRI}|{_IRI_RELATIVE})",
-    "uri-template": _TEMPLATE,
-    "json-pointer": _JSON_POINTER,
-    "relative-json-pointer": rf"(0|[1-9]\d*)(#|{_JSON_POINTER})",
-    "byte": r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?",
-}
-_BOUNDS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
-_REFUSED = ("idn-email", "idn-hostname", "regex")
-
-
 def format_named(name: str, place: str) -> Format | None:
-    """What the format `name` demands; None when it is an annotation; GrammarError when it is known and not enforced."""
-    if name in _REFUSED:
-        raise GrammarError(f"the format {name!r} is not supported", place=place, keyword="format")
+    """What the format `name` demands; None when it is an annotation."""
+    return _known(name) if name in _BOUNDS or name in PATTERNS or name == "regex" else None
+
+
+@cache
+def _known(name: str) -> Format:
     if name in _BOUNDS:
         return Format(bounds=_BOUNDS[name])
-    pattern = _PATTERNS.get(name)
-    if pattern is None:
-        return None
-    return Format(fixed_language(f"^({pattern})$"))
+    if name == "regex":
+        return Format(regex_language())
+    return Format(fixed_language(f"^({PATTERNS[name]})$"))

@@ -8,14 +8,14 @@ or commas of members.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
 from ....errors import GrammarError
-from ...expr import NEVER, Expr, alt, conj, lit, minus, seq
+from ...expr import NEVER, Expr, alt, conj, minus, seq
 from .code_points import ANY_TEXT
 from .shape import Conj, PropertyRule, Shape, meet
+from .witnesses import Block, Witness
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -24,60 +24,75 @@ _MAX_PATTERNS = 6
 _Class = tuple[bool, ...]  # for each pattern: does the key match it
 
 
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """An additional property that falls to part `part` of `rule` and satisfies `what` (see `shape.some_property`)."""
-
-    rule: PropertyRule
-    part: int
-    what: Conj
-
-
 def additional_members(
-    builder: Builder, shape: Shape, names: list[str], witness: Witness | None
+    builder: Builder, shape: Shape, names: list[str], block: Block | None, level: int
 ) -> Expr:
-    """Texts `"key":value` of the properties not in `names`; with `witness` only of those that it describes."""
-    patterns = list(
-        {id(p): p for rule in _rules(shape, witness) for p, _ in rule.patterns}.values()
-    )
+    """Key and value, at `level`, of the properties not in `names`; with `block` only of those that it describes."""
+    patterns = list({id(p): p for rule in _rules(shape, block) for p, _ in rule.patterns}.values())
+    if not patterns and block is None:
+        return _without_patterns(builder, shape, names, level)
     if len(patterns) > _MAX_PATTERNS:
-        raise GrammarError(
-            f"more than {_MAX_PATTERNS} patterns of patternProperties meet in one object",
-            place=shape.pointer,
-            keyword="patternProperties",
+        builder.go_without(
+            GrammarError(
+                f"more than {_MAX_PATTERNS} patterns of patternProperties meet in one object",
+                place=shape.pointer,
+                keyword="patternProperties",
+            )
         )
+        keys = builder.quoted_without(ANY_TEXT, names)
+        return seq(keys, builder.layout.colon, builder.call((), level))
+    if block is not None:
+        names = list(dict.fromkeys((*names, *block.names)))
     groups: dict[frozenset[object], tuple[Conj, set[_Class]]] = {}
     for matched in product((False, True), repeat=len(patterns)):
         hits = {id(p) for p, hit in zip(patterns, matched, strict=True) if hit}
-        what = _value(shape, hits, witness)
-        if what is None or (what and builder.normaliser.is_empty(what, 2)):
+        what = _value(shape, hits, block)
+        if what is None or builder.is_surely_empty(what):
             continue
         groups.setdefault(frozenset(what), (what, set()))[1].add(matched)
     members: list[Expr] = []
     for what, classes in groups.values():
         keys = _key_language(builder, shape, patterns, classes, names)
         if keys != NEVER:
-            members.append(seq(keys, lit(":"), builder.call(what)))
+            members.append(seq(keys, builder.layout.colon, builder.call(what, level)))
     return alt(*members)
 
 
-def _rules(shape: Shape, witness: Witness | None) -> Iterable[PropertyRule]:
-    return shape.property_rules if witness is None else [*shape.property_rules, witness.rule]
+def _without_patterns(builder: Builder, shape: Shape, names: list[str], level: int) -> Expr:
+    """The same where all additional properties are alike."""
+    rules = shape.property_rules
+    what = rules[0].others if len(rules) == 1 else meet(*(rule.others for rule in rules))
+    if builder.is_surely_empty(what):
+        return NEVER
+    keys = _key_language(builder, shape, [], {()}, names)
+    return seq(keys, builder.layout.colon, builder.call(what, level)) if keys != NEVER else NEVER
 
 
-def _value(shape: Shape, hits: set[int], witness: Witness | None) -> Conj | None:
+def _rules(shape: Shape, block: Block | None) -> Iterable[PropertyRule]:
+    if block is None:
+        return shape.property_rules
+    return [*shape.property_rules, *(w.rule for w in (*block.falls, *block.avoids))]
+
+
+def _value(shape: Shape, hits: set[int], block: Block | None) -> Conj | None:
     """What the value of a key that matches exactly these patterns must satisfy; None where there is no such key."""
     parts: list[Conj] = []
     for rule in shape.property_rules:
         found = [what for pattern, what in rule.patterns if id(pattern) in hits]
         parts.extend(found or [rule.others])
-    if witness is not None:
-        own = [id(pattern) for pattern, _ in witness.rule.patterns]
-        falls = own[witness.part] in hits if witness.part >= 0 else not hits.intersection(own)
-        if not falls:
+    if block is not None:
+        if not all(_falls(w, hits) for w in block.falls) or any(
+            _falls(w, hits) for w in block.avoids
+        ):
             return None
-        parts.append(witness.what)
+        parts.extend(w.what for w in block.serves)
     return meet(*parts)
+
+
+def _falls(witness: Witness, hits: set[int]) -> bool:
+    """Does a key that matches exactly these patterns fall to the witness's part of its rule?"""
+    own = [id(pattern) for pattern, _ in witness.rule.patterns]
+    return own[witness.part] in hits if witness.part >= 0 else not hits.intersection(own)
 
 
 def _key_language(
@@ -85,7 +100,7 @@ def _key_language(
 ) -> Expr:
     relevant = [i for i in range(len(patterns)) if not _is_irrelevant(classes, i)]
     reduced = {tuple(matched[i] for i in relevant) for matched in classes}
-    allowed = builder.string_language(shape.names) if shape.names else ANY_TEXT
+    allowed = builder.normaliser.reading.strings(shape.names) if shape.names else ANY_TEXT
     if relevant:
         choices = [
             _class_language([patterns[i] for i in relevant], matched, allowed)

@@ -17,17 +17,13 @@ from .source import Json, child_pointer
 ANNOTATIONS = frozenset(
     {
         "title", "description", "default", "examples", "example", "$schema", "$id", "id", "$comment", "deprecated", "readOnly",
-        "writeOnly", "$defs", "definitions", "$anchor", "$dynamicAnchor", "$vocabulary", "contentEncoding", "contentMediaType",
+        "writeOnly", "$defs", "definitions", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "contentEncoding", "contentMediaType",
         "contentSchema", "nullable", "discriminator", "xml", "externalDocs",
     }
 )  # fmt: skip
 """Known keywords that allow or forbid nothing (`nullable` could only widen a schema: ignoring it keeps every output valid)."""
 
 REFUSED = {
-    "unevaluatedProperties": "which properties were evaluated is not tracked",
-    "unevaluatedItems": "which items were evaluated is not tracked",
-    "$dynamicRef": "dynamic scopes are not tracked",
-    "$recursiveRef": "dynamic scopes are not tracked",
     "extends": "it is a keyword of draft 3",
     "disallow": "it is a keyword of draft 3",
     "divisibleBy": "it is a keyword of draft 3",
@@ -103,6 +99,8 @@ _NUMBER: _Check = (is_number, "a number")
 
 ENFORCED: dict[str, _Check] = {
     "$ref": _STRING,
+    "$dynamicRef": _STRING,
+    "$recursiveRef": _STRING,
     "type": (_is_type, "one of " + ", ".join(sorted(_TYPES)) + ", or a list of these"),
     "enum": (lambda v: isinstance(v, list), "a list of values"),
     "const": (lambda _: True, "a value"),
@@ -130,6 +128,7 @@ ENFORCED: dict[str, _Check] = {
     ),
     "prefixItems": _SCHEMAS,
     "additionalItems": _SCHEMA,
+    "unevaluatedItems": _SCHEMA,
     "contains": _SCHEMA,
     "minContains": _COUNT,
     "maxContains": _COUNT,
@@ -137,6 +136,7 @@ ENFORCED: dict[str, _Check] = {
     "properties": _SCHEMA_MAP,
     "patternProperties": _SCHEMA_MAP,
     "additionalProperties": _SCHEMA,
+    "unevaluatedProperties": _SCHEMA,
     "propertyNames": _SCHEMA,
     "required": (_is_names, "a list of strings"),
     "minProperties": _COUNT,
@@ -148,8 +148,15 @@ ENFORCED: dict[str, _Check] = {
 """Keywords that constrain and are enforced: the check of their value, and its description for the error."""
 
 
-def check(schema: dict[str, Json], pointer: str) -> None:
-    """GrammarError for the first keyword of this one schema object that cannot be taken as it stands."""
+def check(
+    schema: dict[str, Json],
+    pointer: str,
+    leave_out: Callable[[str, str, str], None] | None = None,
+) -> None:
+    """GrammarError for the first keyword of this one schema object that cannot be taken as it stands.
+
+    With `leave_out`, keywords that are not known to be enforced go there (place, keyword, reason) instead; wrong values are errors still.
+    """
     for name, value in schema.items():
         shape = ENFORCED.get(name)
         if shape is not None:
@@ -159,20 +166,21 @@ def check(schema: dict[str, Json], pointer: str) -> None:
                     place=child_pointer(pointer, name),
                     keyword=name,
                 )
-        elif name in REFUSED:
-            raise GrammarError(
-                f"the keyword {name} is not supported: {REFUSED[name]}",
-                place=child_pointer(pointer, name),
-                keyword=name,
-            )
         elif name not in ANNOTATIONS:
-            meant = _misspelt(name)
-            if meant:
-                raise GrammarError(
-                    f"the unknown keyword {name!r} looks like a misspelt {meant}",
-                    place=child_pointer(pointer, name),
-                    keyword=name,
-                )
+            reason = _why_refused(name)
+            if not reason:
+                continue
+            place = child_pointer(pointer, name)
+            if leave_out is None:
+                raise GrammarError(reason, place=place, keyword=name)
+            leave_out(place, name, reason)
+
+
+def _why_refused(name: str) -> str:
+    if name in REFUSED:
+        return f"the keyword {name} is not supported: {REFUSED[name]}"
+    meant = _misspelt(name)
+    return f"the unknown keyword {name!r} looks like a misspelt {meant}" if meant else ""
 
 
 def _brief(value: Json) -> str:

@@ -1,7 +1,11 @@
-"""Keywords that combine schemas: $ref, allOf, anyOf, oneOf, not, if with then and else.
+"""Keywords that combine schemas: references, allOf, anyOf, oneOf, not, if with then and else.
 
 Owns their meaning and that of their complements. `oneOf` needs "this branch and none of the others"; a branch that surely shares no
 value with this one need not be excluded, which leaves nothing to exclude in the usual, tagged case.
+
+Where someone asks what has been evaluated, `anyOf` may not stop at the first branch that holds: each branch that could add to the answer
+is chosen or not chosen. That one not chosen might hold as well does no harm where the answer only takes demands away; where it matters,
+the branch is chosen or excluded.
 """
 
 from __future__ import annotations
@@ -10,47 +14,93 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import cast
 
-from .document import Node
-from .reading import Demand, Option, Part, Reading, Requirement, Schema, opposite
+from .branch import Branch, Option, Part
+from .document import REFERENCES, Node
+from .reading import Reader, Reading, Schema, opposite
 from .shape import Atom
 from .source import Json
+from .unevaluated_keywords import contributes
 
 
-def demands(reading: Reading, node: Node, schema: Schema, *, loose: bool) -> Iterator[Demand]:
-    """The requirements of these keywords. `loose` takes oneOf as anyOf: enough to find contradictions, and never a circle."""
-    if "$ref" in schema:
-        yield "$ref", [[Atom(reading.document.resolve(node, schema["$ref"]), True)]]
-    if "allOf" in schema:
-        yield "allOf", [list[Part](_branches(reading, node, schema, "allOf"))]
+def _reference(keyword: str) -> Reader:
+    def read(reading: Reading, node: Node, value: str, branch: Branch) -> None:
+        branch.demand(Atom(reading.document.refer(node, keyword, value), True))
+
+    return read
+
+
+def _all_of(reading: Reading, node: Node, _: Json, branch: Branch) -> None:
+    for index, atom in enumerate(reading.branches(node, "allOf")):
+        branch.demand(atom, index)
+
+
+def _any_of(reading: Reading, node: Node, _: Json, branch: Branch) -> None:
+    branches = reading.branches(node, "anyOf")
+    branch.choose([[atom] for atom in branches])
+    for atom in branches:
+        _note(reading, atom, branch)
+
+
+def _one_of(reading: Reading, node: Node, _: Json, branch: Branch) -> None:
+    branches = reading.branches(node, "oneOf")
+    if branch.is_loose:  # as anyOf: enough to find contradictions, and never a circle
+        branch.choose([[atom] for atom in branches])
+    else:
+        known = reading.exactly_one.get(node)
+        if known is None:
+            known = reading.exactly_one[node] = _exactly_one(reading, branches)
+        branch.choose(known)
+
+
+def _not(reading: Reading, node: Node, _: Json, branch: Branch) -> None:
+    branch.demand(opposite(reading.below(node, "not")))
+
+
+def _if(reading: Reading, node: Node, _: Json, branch: Branch) -> None:
+    schema = cast("Schema", node.schema)
+    test = reading.below(node, "if")
+    if "then" not in schema and "else" not in schema:
+        _note(reading, test, branch)
+        return
+    then: list[Part] = [test, reading.below(node, "then")] if "then" in schema else [test]
+    other: list[Part] = [opposite(test)]
+    if "else" in schema:
+        other.append(reading.below(node, "else"))
+    branch.choose([then, other])
+
+
+def _note(reading: Reading, atom: Atom, branch: Branch) -> None:
+    """Whether `atom` holds matters to whoever asks what it evaluates."""
+    watches = branch.origin.watches
+    if watches and contributes(reading, atom.node):
+        branch.choose([[atom], [opposite(atom)] if any(w.fails for w in watches) else []])
+
+
+READERS: dict[str, Reader] = {
+    **{keyword: _reference(keyword) for keyword in REFERENCES},
+    "allOf": _all_of,
+    "anyOf": _any_of,
+    "oneOf": _one_of,
+    "not": _not,
+    "if": _if,
+}
+
+
+def complements(reading: Reading, node: Node, schema: Schema, *, loose: bool) -> Iterator[Option]:
+    """Ways to fail one of these keywords. `loose` proves nothing about pairs of branches on the way."""
+    for keyword in REFERENCES:
+        if keyword in schema:
+            yield [Atom(reading.document.refer(node, keyword, schema[keyword]), False)]
+    for atom in reading.branches(node, "allOf") if "allOf" in schema else ():
+        yield [opposite(atom)]
     if "anyOf" in schema:
-        yield "anyOf", [[branch] for branch in _branches(reading, node, schema, "anyOf")]
+        yield [opposite(atom) for atom in reading.branches(node, "anyOf")]
     if "oneOf" in schema:
-        branches = _branches(reading, node, schema, "oneOf")
-        yield "oneOf", [[b] for b in branches] if loose else _exactly_one(reading, branches)
-    if "not" in schema:
-        yield "not", [[opposite(reading.below(node, "not"))]]
-    if "if" in schema and ("then" in schema or "else" in schema):
-        test = reading.below(node, "if")
-        then: Option = [test, reading.below(node, "then")] if "then" in schema else [test]
-        other: Option = (
-            [opposite(test), reading.below(node, "else")] if "else" in schema else [opposite(test)]
+        branches = reading.branches(node, "oneOf")
+        yield [opposite(atom) for atom in branches]
+        yield from (
+            list(pair) for pair in combinations(branches, 2) if loose or reading.overlap(*pair)
         )
-        yield "if", [then, other]
-
-
-def complements(reading: Reading, node: Node, schema: Schema) -> Iterator[Option]:
-    """Ways to fail one of these keywords."""
-    if "$ref" in schema:
-        yield [Atom(reading.document.resolve(node, schema["$ref"]), False)]
-    for branch in _branches(reading, node, schema, "allOf"):
-        yield [opposite(branch)]
-    if "anyOf" in schema:
-        yield list[Part](opposite(branch) for branch in _branches(reading, node, schema, "anyOf"))
-    if "oneOf" in schema:
-        branches = _branches(reading, node, schema, "oneOf")
-        yield list[Part](opposite(branch) for branch in branches)
-        for pair in combinations(branches, 2):
-            yield list[Part](pair)
     if "not" in schema:
         yield [reading.below(node, "not")]
     if "if" in schema:
@@ -61,15 +111,10 @@ def complements(reading: Reading, node: Node, schema: Schema) -> Iterator[Option
             yield [opposite(test), opposite(reading.below(node, "else"))]
 
 
-def _branches(reading: Reading, node: Node, schema: Schema, keyword: str) -> list[Atom]:
-    count = len(cast("list[Json]", schema.get(keyword, ())))
-    return [reading.below(node, keyword, index) for index in range(count)]
-
-
-def _exactly_one(reading: Reading, branches: list[Atom]) -> Requirement:
-    options: Requirement = [[branch] for branch in branches]
+def _exactly_one(reading: Reading, branches: list[Atom]) -> list[Option]:
+    options: list[list[Part]] = [[branch] for branch in branches]
     for (i, a), (j, b) in combinations(enumerate(branches), 2):
         if reading.overlap(a, b):
             options[i].append(opposite(b))
             options[j].append(opposite(a))
-    return options
+    return list[Option](options)

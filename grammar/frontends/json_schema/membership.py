@@ -93,7 +93,9 @@ class Membership:
             return False
         for rule in shape.contains:
             # with `loose` the count may be too high: only the lower end can be trusted
-            count = sum(self.satisfies(rule.what, item, loose=loose) for item in items)
+            count = sum(
+                self.satisfies(rule.what, item, loose=loose) for item in items[rule.start :]
+            )
             if count < rule.low or (not loose and rule.high is not None and count > rule.high):
                 return False
         return not shape.unique_at or len({value_key(item) for item in items}) == len(items)
@@ -105,6 +107,8 @@ class Membership:
         if shape.max_properties is not None and len(members) > shape.max_properties:
             return False
         if not all(name in members for name in shape.required):
+            return False
+        if not shape.absent.keys().isdisjoint(members):
             return False
         for name, item in members.items():
             if not self.satisfies(shape.names, name, loose=loose):

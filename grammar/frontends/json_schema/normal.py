@@ -1,102 +1,125 @@
 """Schemas to shapes: the disjunctive normal form of a conjunction of schemas, and what can be asked of it.
 
-Owns the search for all ways to satisfy a conjunction: requirements with one option are taken at once, the others are branched on, and
-branches that contradict themselves are dropped. Combinations, references and their siblings, negations and conditionals all dissolve
-here, exactly; what is left are shapes. Also decides whether a value satisfies a schema (to filter enum) and whether a conjunction is
-surely empty (to see that branches of oneOf exclude one another). Items and properties are not entered: a recursive schema is finite
-here. Knows nothing of text.
+Owns the reading of one schema and what is kept of it; the ways to satisfy a conjunction are found by `search`. Combinations, references
+and their siblings, negations and conditionals all dissolve there, exactly; what is left are shapes. Also decides whether a conjunction is surely empty (to see that branches of oneOf exclude one
+another). Items and properties are not entered: a recursive schema is finite here. Knows nothing of text.
 
-A chain of references that comes back to itself without entering a value means nothing, and is an error.
+A schema without combinations is read straight into its shape. A chain of references that comes back to itself without entering a value
+means nothing, and is an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Hashable
 
 from ....errors import GrammarError
 from ...expr import Limits
-from . import item_keywords, logic_keywords, plain_keywords, property_keywords
+from . import (
+    item_keywords,
+    logic_keywords,
+    plain_keywords,
+    property_keywords,
+    unevaluated_keywords,
+)
+from .branch import Branch, Origin, Requirement
 from .document import Document
+from .exclusion import Exclusion
 from .keywords import check
 from .membership import Membership
-from .reading import Option, Reading, Requirement, Schema
-from .shape import OBJECT, Atom, Conj, Place, Shape
+from .reading import Reader, Reading
+from .search import Search, TooManyWays
+from .shape import ALL_KINDS, OBJECT, Atom, Conj, Shape
 
-_MAX_BRANCHES = 4000  # ways looked at for one conjunction of schemas
+_MAX_COMPARED = 200  # shapes of one group compared with each other
 _EMPTINESS_DEPTH = 3  # levels of required properties looked through for a contradiction
+_READERS: dict[str, Reader] = {
+    **plain_keywords.READERS,
+    **item_keywords.READERS,
+    **property_keywords.READERS,
+    **logic_keywords.READERS,
+}
+_UNEVALUATED = frozenset(unevaluated_keywords.KEYWORDS)
 
-_Placed = tuple[int, Requirement]
+_Key = Atom | frozenset[Atom]
 
 
 class Normaliser:
     """Shapes of the schemas of one document."""
 
-    def __init__(self, document: Document, limits: Limits) -> None:
+    def __init__(self, document: Document, limits: Limits, *, is_best_effort: bool = False) -> None:
         self.document = document
         self.reading = Reading(
-            document, limits, lambda a, b: not self.is_empty((a, b), _EMPTINESS_DEPTH)
+            document,
+            limits,
+            overlap=self._overlap,
+            shapes=self.shapes,
+            is_best_effort=is_best_effort,
         )
         self.membership = Membership(self.shapes)
-        self._shapes: dict[tuple[frozenset[Atom], bool], tuple[Shape, ...]] = {}
-        self._demands_of: dict[tuple[Atom, bool], list[_Placed]] = {}
-        self._empty: dict[tuple[frozenset[Atom], int], bool] = {}
+        self.exclusion = Exclusion(self._wide_shapes)
+        self._exact: dict[_Key, tuple[Shape, ...]] = {}
+        self._loose: dict[_Key, tuple[Shape, ...]] = {}
+        self._empty: dict[tuple[_Key, int], bool] = {}
+        self._complements: dict[tuple[Atom, bool], Requirement] = {}
+
+    @property
+    def is_best_effort(self) -> bool:
+        """Are keywords that cannot be enforced left out, and noted?"""
+        return self.reading.is_best_effort
+
+    @property
+    def left_out(self) -> list[tuple[str, str, str]]:
+        """What best effort left out so far: pointer, keyword and reason."""
+        return self.reading.left_out
+
+    @property
+    def unasserted(self) -> list[tuple[str, str]]:
+        """Pointer and name of each format met so far that is not asserted, since it is not known."""
+        return list(self.reading.unasserted)
+
+    def leave_out(self, place: str, keyword: str, reason: str) -> None:
+        """Note that a keyword is not enforced."""
+        self.reading.leave_out(place, keyword, reason)
 
     def shapes(self, conj: Conj, *, loose: bool = False) -> tuple[Shape, ...]:
         """The shapes whose union satisfies `conj`. With `loose`, shapes that surely include those."""
-        key = (frozenset(conj), loose)
-        known = self._shapes.get(key)
-        if known is None:
-            found = list(_Search(self, loose).run(conj))
-            if not loose:
-                found = [shape for shape in found if self._keep_values(shape)]
-                if len(found) > 1:
-                    found = [shape for shape in found if not self._is_empty_shape(shape, 2)]
-            known = self._shapes[key] = tuple(found)
-        return known
+        key = conj[0] if len(conj) == 1 else frozenset(conj)
+        known = (self._loose if loose else self._exact).get(key)
+        return self._find(key, conj, loose) if known is None else known
 
-    def demands(self, atom: Atom, *, loose: bool) -> list[_Placed]:
-        """What one atom demands, each with the position of its keyword."""
-        node, positive = atom
-        if isinstance(node.schema, bool):
-            return [] if node.schema is positive else [(0, [])]
-        key = (atom, loose)
-        known = self._demands_of.get(key)
-        if known is None:
-            check(node.schema, node.pointer)
-            try:
-                known = self._read(atom, loose) if positive else [(0, self._complement(atom))]
-            except GrammarError:
-                if not loose:
-                    raise
-                known = []
-            self._demands_of[key] = known
-        return known
+    def _find(self, key: _Key, conj: Conj, loose: bool) -> tuple[Shape, ...]:
+        try:
+            return self._search(key, conj, loose)
+        except TooManyWays as error:
+            if loose or not self.is_best_effort:
+                raise
+            self.leave_out(error.place, error.keyword, error.message)
+            return self.shapes(conj, loose=True)
 
-    def _read(self, atom: Atom, loose: bool) -> list[_Placed]:
-        node, reading = atom.node, self.reading
-        schema = reading.keywords(node)
-        found: list[_Placed] = [(0, r) for r in plain_keywords.demands(reading, node, schema)]
-        found.extend((0, r) for r in item_keywords.demands(reading, node, schema))
-        places = {keyword: place for place, keyword in enumerate(schema)}
-        for keyword, requirement in property_keywords.demands(reading, node, schema):
-            found.append((places.get(keyword, 0), requirement))
-        for keyword, requirement in logic_keywords.demands(reading, node, schema, loose=loose):
-            found.append((places[keyword], requirement))
-        return found
+    def _search(self, key: _Key, conj: Conj, loose: bool) -> tuple[Shape, ...]:
+        search = Search(self, loose, conj[0].node.pointer if conj else "#")
+        branch = Branch([Origin(atom, (i,)) for i, atom in enumerate(conj)], is_loose=loose)
+        found = search.run(branch)
+        if branch.is_plain and len(found) == 1 and found[0].values is None:  # the usual case
+            self._exact[key] = self._loose[key] = (found[0],)
+            return self._exact[key]
+        if branch.is_plain and all(map(_has_simple_values, found)):
+            # without choices both ways to search find the same
+            self._exact[key] = self._loose[key] = tuple(filter(self._keep_values, found))
+            return self._exact[key]
+        if loose:
+            self._loose[key] = tuple(found)
+            return self._loose[key]
+        found = [shape for shape in found if self._keep_values(shape)]
+        if len(found) > 1:
+            found = [shape for shape in found if not self.is_empty_shape(shape, 2)]
+            found = _without_covered(found)
+        self._exact[key] = tuple(found)
+        return self._exact[key]
 
-    def _complement(self, atom: Atom) -> Requirement:
-        node, reading = atom.node, self.reading
-        schema: Schema = reading.keywords(node)
-        return list(
-            chain(
-                plain_keywords.complements(reading, node, schema),
-                property_keywords.complements(reading, node, schema),
-                item_keywords.complements(reading, node, schema),
-                logic_keywords.complements(reading, node, schema),
-            )
-        )
+    def _wide_shapes(self, atom: Atom) -> list[Shape]:
+        branch = Branch([Origin(atom, ())], is_loose=True, has_complements=False)
+        return Search(self, True, "#").run(branch)
 
     def _keep_values(self, shape: Shape) -> bool:
         """Leave the values of an enum that the rest of the shape admits; is any left (or was there no enum)?"""
@@ -105,22 +128,84 @@ class Normaliser:
         shape.values = {k: v for k, v in shape.values.items() if self.membership.holds(shape, v)}
         return bool(shape.values)
 
+    # ------------------------------------------------------------------------------------------ reading one schema
+
+    def read(self, origin: Origin, branch: Branch) -> None:
+        """Write what one schema, or its complement, demands into a branch."""
+        node, positive = origin.atom
+        if isinstance(node.schema, bool):
+            if node.schema is not positive:
+                branch.shape.kinds = 0
+            return
+        reading = self.reading
+        if node not in reading.checked:
+            check(node.schema, node.pointer, self.leave_out if self.is_best_effort else None)
+            reading.checked.add(node)
+        branch.origin, branch.position = origin, 0
+        if not positive:
+            self._read_complement(origin.atom, branch)
+            return
+        schema = reading.keywords(node)
+        if origin.watches or node in reading.failing or not _UNEVALUATED.isdisjoint(schema):
+            branch.is_plain = False
+            if not branch.is_loose:
+                unevaluated_keywords.begin(reading, node, schema, branch)
+        for position, (keyword, value) in enumerate(schema.items()):
+            reader = _READERS.get(keyword)
+            if reader is not None:
+                branch.position = position
+                try:
+                    reader(reading, node, value, branch)
+                except GrammarError as error:
+                    self._go_on(error, origin.atom, branch)
+
+    def _read_complement(self, atom: Atom, branch: Branch) -> None:
+        key = (atom, branch.is_loose)
+        known = self._complements.get(key)
+        try:
+            if known is None:
+                known = self._complements[key] = self._complement(atom, branch.is_loose)
+            branch.choose(known)
+        except GrammarError as error:
+            self._go_on(error, atom, branch)
+
+    def _complement(self, atom: Atom, loose: bool) -> Requirement:
+        node, reading = atom.node, self.reading
+        schema = reading.keywords(node)
+        return [
+            *plain_keywords.complements(reading, node, schema),
+            *property_keywords.complements(reading, node, schema),
+            *item_keywords.complements(reading, node, schema),
+            *logic_keywords.complements(reading, node, schema, loose=loose),
+            *unevaluated_keywords.complements(reading, node, schema),
+        ]
+
+    def _go_on(self, error: GrammarError, atom: Atom, branch: Branch) -> None:
+        """Without the demand that cannot be enforced: where that is allowed."""
+        branch.is_plain = False
+        if branch.is_loose:
+            return
+        if not self.is_best_effort:
+            raise error
+        self.leave_out(error.place or atom.node.pointer, error.keyword, error.message)
+
     # ------------------------------------------------------------------------------------------ emptiness
 
     def is_empty(self, conj: Conj, depth: int) -> bool:
         """Does surely no value satisfy `conj`? False may mean "not seen"."""
-        key = (frozenset(conj), depth)
+        key = (conj[0] if len(conj) == 1 else frozenset(conj), depth)
         known = self._empty.get(key)
         if known is None:
             try:
                 shapes = self.shapes(conj, loose=True)
-                known = all(self._is_empty_shape(shape, depth) for shape in shapes)
+                known = all(self.is_empty_shape(shape, depth) for shape in shapes)
             except GrammarError:
                 known = False
             self._empty[key] = known
         return known
 
-    def _is_empty_shape(self, shape: Shape, depth: int) -> bool:
+    def is_empty_shape(self, shape: Shape, depth: int) -> bool:
+        """The same of one shape."""
         if shape.values is not None:
             return not any(
                 self.membership.holds(shape, v, loose=True) for v in shape.values.values()
@@ -134,105 +219,33 @@ class Normaliser:
             )
         )
 
-
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """An atom under way, where it stands, and the atoms that led to it."""
-
-    atom: Atom
-    place: Place
-    above: _Origin | None
+    def _overlap(self, a: Atom, b: Atom) -> bool:
+        return not self.exclusion.excludes(a, b, ALL_KINDS) and not self.is_empty(
+            (a, b), _EMPTINESS_DEPTH
+        )
 
 
-@dataclass(slots=True)
-class _State:
-    """A partial conjunction: what is known, what is still to be read, and the choices put off."""
-
-    shape: Shape
-    pending: list[_Origin]
-    seen: dict[Atom, None]
-    choices: list[tuple[Requirement, _Origin, Place]]
-
-    def branch(self, without: int) -> _State:
-        """A copy to take one option of choice number `without` in."""
-        choices = self.choices[:without] + self.choices[without + 1 :]
-        return _State(self.shape.copy(), [], dict(self.seen), choices)
-
-    def take(self, option: Option, origin: _Origin, place: Place) -> None:
-        """Apply the facts of an option; the schemas it names are put down as pending."""
-        self.shape.place = place
-        for index, part in enumerate(option):
-            if isinstance(part, Atom):
-                self.pending.append(_Origin(part, (*place, index), origin))
-            else:
-                part(self.shape)
+def _has_simple_values(shape: Shape) -> bool:
+    return shape.values is None or not any(
+        isinstance(value, (list, dict)) for value in shape.values.values()
+    )
 
 
-class _Search:
-    """One search through the options of a conjunction."""
-
-    def __init__(self, normaliser: Normaliser, loose: bool) -> None:
-        self._normaliser = normaliser
-        self._loose = loose
-        self._num_branches = 0
-
-    def run(self, conj: Conj) -> Iterator[Shape]:
-        """Every shape found."""
-        start = [_Origin(atom, (index,), None) for index, atom in enumerate(conj)]
-        for shape in self._branch(_State(Shape(), start, {}, [])):
-            shape.settle_order()
-            if conj:
-                shape.pointer = conj[0].node.pointer
-            yield shape
-
-    def _branch(self, state: _State) -> Iterator[Shape]:
-        if not self._propagate(state):
-            return
-        if not state.choices:
-            yield state.shape
-            return
-        first = min(range(len(state.choices)), key=lambda i: len(state.choices[i][0]))
-        requirement, origin, place = state.choices[first]
-        for option in requirement:
-            self._num_branches += 1
-            if self._num_branches > _MAX_BRANCHES:
-                raise GrammarError(
-                    f"anyOf, oneOf, not and if leave more than {_MAX_BRANCHES} ways to satisfy this schema",
-                    place=origin.atom.node.pointer,
-                )
-            narrowed = state.branch(first)
-            narrowed.take(option, origin, place)
-            yield from self._branch(narrowed)
-
-    def _propagate(self, state: _State) -> bool:
-        """Take everything that leaves no choice; False on a contradiction."""
-        position = 0
-        while position < len(state.pending):
-            origin = state.pending[position]
-            position += 1
-            _refuse_circle(origin)
-            if origin.atom in state.seen:
-                continue
-            state.seen[origin.atom] = None
-            for place, requirement in self._normaliser.demands(origin.atom, loose=self._loose):
-                if len(requirement) == 1:
-                    state.take(requirement[0], origin, (*origin.place, place))
-                elif requirement:
-                    state.choices.append((requirement, origin, (*origin.place, place)))
-                else:
-                    return False
-            if state.shape.is_contradictory:
-                return False
-        return not state.shape.is_contradictory
-
-
-def _refuse_circle(origin: _Origin) -> None:
-    above = origin.above
-    while above is not None:
-        if above.atom == origin.atom:
-            raise GrammarError(
-                "the schema refers to itself without entering a value: it means nothing",
-                place=origin.atom.node.pointer,
-                keyword="$ref",
-            )
-        above = above.above
+def _without_covered(found: list[Shape]) -> list[Shape]:
+    """Without shapes that differ from another one only in asking for more about which names are there."""
+    groups: dict[Hashable, list[Shape]] = {}
+    for shape in found:
+        group = groups.setdefault(shape.presence_key(), [])
+        required, absent = shape.required.keys(), shape.absent.keys()
+        if len(group) > _MAX_COMPARED or not any(
+            other.required.keys() <= required and other.absent.keys() <= absent for other in group
+        ):
+            group[:] = [
+                other
+                for other in group
+                if len(group) > _MAX_COMPARED
+                or not (required <= other.required.keys() and absent <= other.absent.keys())
+            ]
+            group.append(shape)
+    kept = {id(shape) for group in groups.values() for shape in group}
+    return [shape for shape in found if id(shape) in kept]

@@ -10,13 +10,13 @@ of languages or schemas. Source: ECMA-262, section "Patterns" and Annex B.
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NoReturn
 
 from ....errors import GrammarError
 from ...expr import MAX_CODE_POINT, normal_ranges, outside_ranges
+from .categories import category_ranges
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -78,11 +78,13 @@ SPACE: Ranges = normal_ranges(
         (0x3000, 0x3000), (0xFEFF, 0xFEFF),
     ]
 )  # fmt: skip
-_NOT_DOT: Ranges = ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029))
+_DOT = CharSet(outside_ranges([(0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)]))
 _CLASSES = {"d": DIGIT, "w": WORD, "s": SPACE}
+_CLASSES.update({name.upper(): outside_ranges(ranges) for name, ranges in list(_CLASSES.items())})
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 _QUANTIFIER = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 _BACKWARD_QUANTIFIER = re.compile(r"\{,\d+\}")
+_SIGNS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _MAX_GROUP_DEPTH = 60
 _MAX_LENGTH = 20_000
 
@@ -162,9 +164,12 @@ class _Parser:
         return _QUANTIFIER.match(self._text, self._at) is not None
 
     def _quantifier(self) -> tuple[int, int | None] | None:
-        for sign, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
-            if self._take(sign):
-                return bounds
+        sign = self._peek()
+        if sign in _SIGNS:
+            self._at += 1
+            return _SIGNS[sign]
+        if sign != "{":
+            return None
         found = _QUANTIFIER.match(self._text, self._at)
         if found is None:
             if _BACKWARD_QUANTIFIER.match(self._text, self._at):
@@ -191,7 +196,7 @@ class _Parser:
         if char == "^" or char == "$":
             return Edge(char, column)
         if char == ".":
-            return CharSet(outside_ranges(_NOT_DOT))
+            return _DOT
         if char == "(":
             return self._group(column)
         if char == "[":
@@ -237,9 +242,8 @@ class _Parser:
         """What the escape after a backslash means, inside a class or outside: a code point, or a set of them."""
         char = self._peek()
         self._at += 1
-        if char.lower() in _CLASSES:
-            ranges = _CLASSES[char.lower()]
-            return outside_ranges(ranges) if char.isupper() else ranges
+        if char in _CLASSES:
+            return _CLASSES[char]
         if char in "pP":
             ranges = self._property(column)
             return outside_ranges(ranges) if char == "P" else ranges
@@ -287,7 +291,7 @@ class _Parser:
             self._refuse("\\p needs {Property}", column)
         name = self._text[self._at : end].removeprefix("General_Category=").removeprefix("gc=")
         self._at = end + 1
-        ranges = category_ranges(_CATEGORY_NAMES.get(name, name))
+        ranges = category_ranges(name)
         if not ranges:
             self._refuse(
                 f"the Unicode property {name!r} is not supported (general categories are)", column
@@ -330,38 +334,10 @@ class _Parser:
         return self._escaped(column)
 
 
+@lru_cache(maxsize=2048)
 def _one(code_point: int) -> CharSet:
     return CharSet(normal_ranges([(code_point, code_point)]))
 
 
 def _as_ranges(value: int | Ranges) -> Ranges:
     return ((value, value),) if isinstance(value, int) else value
-
-
-_CATEGORY_NAMES = {
-    "Letter": "L", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll", "Titlecase_Letter": "Lt", "Modifier_Letter": "Lm",
-    "Other_Letter": "Lo", "Mark": "M", "Nonspacing_Mark": "Mn", "Spacing_Mark": "Mc", "Enclosing_Mark": "Me", "Number": "N",
-    "Decimal_Number": "Nd", "Letter_Number": "Nl", "Other_Number": "No", "Punctuation": "P", "Connector_Punctuation": "Pc",
-    "Dash_Punctuation": "Pd", "Open_Punctuation": "Ps", "Close_Punctuation": "Pe", "Initial_Punctuation": "Pi",
-    "Final_Punctuation": "Pf", "Other_Punctuation": "Po", "Symbol": "S", "Math_Symbol": "Sm", "Currency_Symbol": "Sc",
-    "Modifier_Symbol": "Sk", "Other_Symbol": "So", "Separator": "Z", "Space_Separator": "Zs", "Line_Separator": "Zl",
-    "Paragraph_Separator": "Zp", "Other": "C", "Control": "Cc", "Format": "Cf", "Private_Use": "Co", "Unassigned": "Cn",
-    "ASCII": "ASCII", "Any": "Any", "digit": "Nd", "punct": "P",
-}  # fmt: skip
-
-
-@lru_cache(maxsize=64)
-def category_ranges(name: str) -> Ranges:
-    """Code points of a Unicode general category ("Lu", or "L" for all of its kinds), of "ASCII" or "Any"; () when unknown."""
-    if name in ("ASCII", "Any"):
-        return normal_ranges([(0, 0x7F if name == "ASCII" else MAX_CODE_POINT)])
-    if not re.fullmatch(r"[LMNPSZC][a-z]?", name):
-        return ()
-    hits = (c for c in range(MAX_CODE_POINT + 1) if unicodedata.category(chr(c)).startswith(name))
-    ranges: list[tuple[int, int]] = []
-    for code_point in hits:
-        if ranges and ranges[-1][1] == code_point - 1:
-            ranges[-1] = (ranges[-1][0], code_point)
-        else:
-            ranges.append((code_point, code_point))
-    return normal_ranges(ranges)

@@ -11,8 +11,7 @@ no more than that. Parts without assertions are ordinary regular expressions and
 
 from __future__ import annotations
 
-from enum import Enum
-from functools import lru_cache
+from functools import cache
 
 from ....errors import GrammarError
 from ...expr import (
@@ -22,6 +21,7 @@ from ...expr import (
     Expr,
     alt,
     conj,
+    constant,
     minus,
     normal_ranges,
     outside_ranges,
@@ -30,34 +30,38 @@ from ...expr import (
     seq,
 )
 from .code_points import ANY_CHAR, ANY_TEXT
-from .pattern import WORD, Ahead, Cat, CharSet, Edge, Or, Pattern, Ranges, Times, parse
+from .left_context import Left, after, last_char_variants, needs_kind, splits
+from .memo import Memo
+from .pattern import WORD, Ahead, Cat, CharSet, Edge, Or, Pattern, Times, parse
 
 _WORD_CHAR = Chars(WORD)
 _OTHER_CHAR = Chars(outside_ranges(WORD))
 _NO_WORD_NEXT = alt(EMPTY, seq(_OTHER_CHAR, ANY_TEXT))
 _WORD_NEXT = seq(_WORD_CHAR, ANY_TEXT)
+_MAX_KEPT = (
+    1 << 15
+)  # characters and ranges of patterns whose languages are remembered from schema to schema
+_languages: Memo[str, Expr] = Memo(_MAX_KEPT)
 _MAX_UNROLLED = 16  # repeats of parts with assertions are written out
-
-
-class Left(Enum):
-    """What is known of the character before a place."""
-
-    START = "there is none"
-    WORD = "a word character"
-    OTHER = "another character"
-    SOME = "some character"
-    UNKNOWN = "perhaps none"
 
 
 def search_language(text: str, place: str) -> Expr:
     """The strings in which the ECMA-262 pattern `text` is found; GrammarError at `place` when it is refused."""
-    return _search(parse(text, place), place)
+    known = _languages.get(text)
+    if known is None:
+        known = _languages.put(text, _search(parse(text, place), place), _weight(text))
+    return known
 
 
-@lru_cache(maxsize=256)
+def _weight(text: str) -> int:
+    """About how many character ranges a pattern is: a Unicode property is hundreds of them."""
+    return len(text) + 700 * text.lower().count("\\p")
+
+
+@cache
 def fixed_language(text: str) -> Expr:
-    """The same for a pattern of this program's own."""
-    return _search(parse(text, "format"), "format")
+    """The same for a pattern of this program's own, made once."""
+    return constant(_search(parse(text, "format"), "format"))
 
 
 def _search(tree: Pattern, place: str) -> Expr:
@@ -118,13 +122,20 @@ class _Builder:
 
     def __init__(self, place: str) -> None:
         self._place = place
+        self._plainness: dict[int, tuple[Pattern, bool]] = {}  # by id, beside the part itself
+
+    def _is_plain(self, part: Pattern) -> bool:
+        known = self._plainness.get(id(part))
+        if known is None:
+            known = self._plainness[id(part)] = (part, not _edges(part))
+        return known[1]
 
     def _refuse(self, what: str) -> GrammarError:
         return GrammarError(f"the pattern uses {what}", place=self._place, keyword="pattern")
 
     def then(self, part: Pattern, rest: Expr, left: Left) -> Expr:
         """The language of `part` followed by `rest`, the whole remainder of the string."""
-        if not _edges(part):
+        if self._is_plain(part):
             return seq(_plain(part), rest)
         match part:
             case Edge(kind):
@@ -157,25 +168,25 @@ class _Builder:
         lefts: list[Left] = []
         for index, part in enumerate(parts):
             lefts.append(left)
-            if index + 1 < len(parts) and _needs_kind(parts[index + 1]) and _splits(part):
+            if index + 1 < len(parts) and needs_kind(parts[index + 1]) and splits(part):
                 return self._split(parts, index, rest, lefts[0])
-            left = _after(part, left)
+            left = after(part, left)
         for part, before in zip(reversed(parts), reversed(lefts), strict=True):
             rest = self.then(part, rest, before)
         return rest
 
     def _split(self, parts: tuple[Pattern, ...], index: int, rest: Expr, left: Left) -> Expr:
         """Before a word boundary, the last character is taken as a word character or as another one."""
-        variants = _last_char_variants(parts[index])
+        variants = last_char_variants(parts[index])
         if not variants:
             raise self._refuse(
                 "a word boundary after something that may end in either kind of character"
             )
-        before, after = parts[:index], parts[index + 1 :]
-        return alt(*(self.then(Cat((*before, *last, *after)), rest, left) for last in variants))
+        ahead, behind = parts[:index], parts[index + 1 :]
+        return alt(*(self.then(Cat((*ahead, *last, *behind)), rest, left) for last in variants))
 
     def _times(self, inner: Pattern, lo: int, hi: int | None, rest: Expr, left: Left) -> Expr:
-        if hi is None or hi > _MAX_UNROLLED or _after(inner, left) is not left:
+        if hi is None or hi > _MAX_UNROLLED or after(inner, left) is not left:
             if lo <= 1 and hi == 1:
                 return alt(self.then(inner, rest, left), *((rest,) if lo == 0 else ()))
             raise self._refuse("an assertion inside a repeat")
@@ -183,69 +194,3 @@ class _Builder:
             again = self.then(inner, rest, left)
             rest = again if count <= lo else alt(again, rest)
         return rest
-
-
-def _needs_kind(part: Pattern) -> bool:
-    """Does the part begin with a word boundary?"""
-    match part:
-        case Edge(kind):
-            return kind in ("b", "B")
-        case Cat(parts):
-            return bool(parts) and _needs_kind(parts[0])
-        case Or(parts):
-            return any(_needs_kind(p) for p in parts)
-        case _:
-            return False
-
-
-def _splits(part: Pattern) -> bool:
-    return _after(part, Left.OTHER) in (Left.SOME, Left.UNKNOWN)
-
-
-def _last_char_variants(part: Pattern) -> list[tuple[Pattern, ...]]:
-    """The part as alternatives whose last character is of one kind, where the part is a set or a repeat of one."""
-    match part:
-        case CharSet(ranges):
-            kinds = (_meet(ranges, WORD), _meet(ranges, outside_ranges(WORD)))
-            return [(CharSet(kind),) for kind in kinds if kind]
-        case Times(CharSet(ranges), lo, hi) if hi != 0:
-            less = Times(CharSet(ranges), max(lo - 1, 0), None if hi is None else hi - 1)
-            variants: list[tuple[Pattern, ...]] = [
-                (less, *last) for last in _last_char_variants(CharSet(ranges))
-            ]
-            return [*variants, ()] if lo == 0 else variants
-        case _:
-            return []
-
-
-def _meet(a: Ranges, b: Ranges) -> Ranges:
-    return outside_ranges([*outside_ranges(a), *outside_ranges(b)])
-
-
-def _after(part: Pattern, left: Left) -> Left:
-    """What is known of the last character once `part` has matched."""
-    match part:
-        case CharSet(ranges):
-            if _meet(ranges, WORD) == ranges:
-                return Left.WORD
-            return Left.SOME if _meet(ranges, WORD) else Left.OTHER
-        case Edge() | Ahead():
-            return left
-        case Cat(parts):
-            for inner in parts:
-                left = _after(inner, left)
-            return left
-        case Or(parts):
-            return _either([_after(inner, left) for inner in parts])
-        case Times(inner, lo, hi):
-            if hi == 0:
-                return left
-            once = _after(inner, left)
-            return once if lo > 0 else _either([left, once])
-
-
-def _either(known: list[Left]) -> Left:
-    first = known[0]
-    if all(k is first for k in known):
-        return first
-    return Left.UNKNOWN if Left.START in known or Left.UNKNOWN in known else Left.SOME

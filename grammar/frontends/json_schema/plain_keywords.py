@@ -1,7 +1,7 @@
 """Keywords that speak of a value by itself: type, enum, const, bounds and multiples of numbers, length, pattern and format of strings.
 
 Owns their meaning and that of their complements. A keyword constrains its own kind of value only; its complement therefore begins with
-that kind.
+that kind. OpenAPI's `nullable: true` adds null to the `type` beside it, in documents that do not say they are JSON Schema by `$schema`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import cast
 
 from ....errors import GrammarError
 from . import shape as s
+from .branch import Branch, Option
 from .document import Node
 from .formats import Format, format_named
-from .reading import Option, Reading, Requirement, Schema
-from .shape import Atom, Fact
-from .source import Json, child_pointer
+from .reading import Reader, Reading, Schema
+from .shape import Atom, Fact, Shape
+from .source import Json, child_pointer, value_key
 
 _KINDS = {
     "null": s.NULL,
@@ -30,81 +31,146 @@ _KINDS = {
 }
 
 
-def demands(reading: Reading, node: Node, schema: Schema) -> Iterator[Requirement]:
-    """The requirements of these keywords."""
-    if "type" in schema:
-        yield [[s.kinds(_kinds(schema["type"]))]]
-    for keyword in ("enum", "const"):
-        if keyword in schema:
-            yield [[s.one_of(_values(reading, node, keyword, schema[keyword]))]]
-    for lower in (True, False):
-        for value, is_open in _bounds(schema, lower=lower):
-            yield [[s.bound(value, lower=lower, is_open=is_open)]]
-    if "multipleOf" in schema:
-        yield [[_divided(Fraction(schema["multipleOf"]))]]
-    low, high = reading.count(node, "minLength", 0) or 0, reading.count(node, "maxLength", None)
-    if low or high is not None:
-        yield [[s.length(low, high)]]
-    if "pattern" in schema:
-        text = reading.pattern(schema["pattern"], child_pointer(node.pointer, "pattern"))
-        yield [[s.language(text, inside=True)]]
-    found = _format(node, schema)
-    if found is not None:
-        yield [list(_format_facts(found))]
+def _type(reading: Reading, node: Node, value: Json, branch: Branch) -> None:
+    branch.shape.kinds &= _kinds(reading, node, value)
+
+
+def _enum(reading: Reading, node: Node, value: list[Json], branch: Branch) -> None:
+    branch.shape.only(_table(reading, node, "enum", value))
+
+
+def _const(reading: Reading, node: Node, value: Json, branch: Branch) -> None:
+    branch.shape.only({value_key(value): value})
+
+
+def _bound(keyword: str) -> Reader:
+    is_lower = keyword.lower().endswith("minimum")
+    is_plain = keyword in ("minimum", "maximum")
+    flag_of = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}
+
+    def read(_: Reading, node: Node, value: Json, branch: Branch) -> None:
+        if isinstance(value, bool):
+            return  # a flag of draft 4, read with the bound
+        is_open = not is_plain or cast("Schema", node.schema).get(flag_of[keyword]) is True
+        branch.shape.bound(value, lower=is_lower, is_open=is_open)
+
+    return read
+
+
+def _multiple_of(_: Reading, node: Node, value: Json, branch: Branch) -> None:
+    step = Fraction(value)
+    branch.shape.narrow_numbers(lambda n: n.divided(step))
+
+
+def _min_length(reading: Reading, node: Node, value: Json, branch: Branch) -> None:
+    branch.shape.limit_length(reading.bounded(node, "minLength", value), None)
+
+
+def _max_length(reading: Reading, node: Node, value: Json, branch: Branch) -> None:
+    branch.shape.limit_length(0, reading.bounded(node, "maxLength", value))
+
+
+def _pattern(reading: Reading, node: Node, value: str, branch: Branch) -> None:
+    language = reading.pattern(value, child_pointer(node.pointer, "pattern"))
+    branch.shape.languages.append(language)
+
+
+def _format(reading: Reading, node: Node, value: str, branch: Branch) -> None:
+    found = _format_of(reading, node, value)
+    if found is None:
+        return
+    if found.language is not None:
+        branch.shape.languages.append(found.language)
+    if found.bounds is not None:
+        branch.shape.bound(found.bounds[0], lower=True, is_open=False)
+        branch.shape.bound(found.bounds[1], lower=False, is_open=False)
+
+
+READERS: dict[str, Reader] = {
+    "type": _type,
+    "enum": _enum,
+    "const": _const,
+    **{k: _bound(k) for k in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")},
+    "multipleOf": _multiple_of,
+    "minLength": _min_length,
+    "maxLength": _max_length,
+    "pattern": _pattern,
+    "format": _format,
+}
 
 
 def complements(reading: Reading, node: Node, schema: Schema) -> Iterator[Option]:
     """Ways to fail one of these keywords."""
     if "type" in schema:
-        yield [s.kinds(s.ALL_KINDS & ~_kinds(schema["type"]))]
+        yield [of_kind(s.ALL_KINDS & ~_kinds(reading, node, schema["type"]))]
     for keyword in ("enum", "const"):
         if keyword in schema:
-            yield _none_of(reading, node, _values(reading, node, keyword, schema[keyword]))
+            listed = [schema["const"]] if keyword == "const" else schema["enum"]
+            yield _none_of(reading, node, _table(reading, node, keyword, listed))
     for lower in (True, False):
         for value, is_open in _bounds(schema, lower=lower):
-            yield [s.kinds(s.NUMBER), s.bound(value, lower=not lower, is_open=not is_open)]
+            yield [of_kind(s.NUMBER), _beyond(value, lower=not lower, is_open=not is_open)]
     if "multipleOf" in schema:
         step = Fraction(schema["multipleOf"])
-        yield [s.kinds(s.NUMBER), s.numbers(lambda n: n.undivided(step))]
-    low, high = reading.count(node, "minLength", 0) or 0, reading.count(node, "maxLength", None)
+        yield [of_kind(s.NUMBER), lambda shape: shape.narrow_numbers(lambda n: n.undivided(step))]
+    low, high = reading.count(node, "minLength", None), reading.count(node, "maxLength", None)
     if low:
-        yield [s.kinds(s.STRING), s.length(0, low - 1)]
+        yield [of_kind(s.STRING), lambda shape: shape.limit_length(0, low - 1)]
     if high is not None:
-        yield [s.kinds(s.STRING), s.length(high + 1, None)]
+        yield [of_kind(s.STRING), lambda shape: shape.limit_length(high + 1, None)]
     if "pattern" in schema:
         text = reading.pattern(schema["pattern"], child_pointer(node.pointer, "pattern"))
-        yield [s.kinds(s.STRING), s.language(text, inside=False)]
-    found = _format(node, schema)
-    if found is not None:
-        yield from _format_complements(found)
+        yield [of_kind(s.STRING), lambda shape: shape.not_languages.append(text)]
+    if "format" in schema:
+        yield from _format_complements(_format_of(reading, node, schema["format"]))
 
 
-def _kinds(value: Json) -> int:
+def of_kind(mask: int) -> Fact:
+    """Only values of these kinds."""
+
+    def narrow(shape: Shape) -> None:
+        shape.kinds &= mask
+
+    return narrow
+
+
+def _beyond(value: Decimal, *, lower: bool, is_open: bool) -> Fact:
+    return lambda shape: shape.bound(value, lower=lower, is_open=is_open)
+
+
+def _kinds(reading: Reading, node: Node, value: Json) -> int:
     mask = 0
-    for name in [value] if isinstance(value, str) else value:
+    for name in (value,) if isinstance(value, str) else value:
         mask |= _KINDS[name]
+    if "nullable" in cast("Schema", node.schema) and not reading.document.is_declared:
+        mask |= s.NULL if cast("Schema", node.schema)["nullable"] is True else 0
     return mask
 
 
-def _values(reading: Reading, node: Node, keyword: str, value: Json) -> list[Json]:
-    if keyword == "const":
-        return [value]
-    if len(value) > reading.limits.choices:
+def _table(reading: Reading, node: Node, keyword: str, values: list[Json]) -> dict[object, Json]:
+    if len(values) > reading.limits.choices:
         raise GrammarError(
-            f"enum holds {len(value)} values, above the limit choices={reading.limits.choices}",
+            f"enum holds {len(values)} values, above the limit choices={reading.limits.choices}",
             place=child_pointer(node.pointer, keyword),
             keyword=keyword,
         )
-    return value
+    if keyword == "const":
+        return {value_key(v): v for v in values}
+    known = reading.value_tables.get(id(values))
+    if known is None:
+        known = reading.value_tables[id(values)] = {value_key(v): v for v in values}
+    return known
 
 
-def _none_of(reading: Reading, node: Node, values: list[Json]) -> Option:
-    """Facts that keep all of `values` out. Arrays and objects are kept out by the complement of a schema of their structure."""
-    simple = [v for v in values if not isinstance(v, (list, dict))]
-    option: Option = [s.none_of(simple)] if simple else []
-    for value in values:
-        if isinstance(value, (list, dict)):
-            option.append(Atom(_structure(reading, node, value), False))
+def _none_of(reading: Reading, node: Node, table: dict[object, Json]) -> Option:
+    """Facts that keep all values out. Arrays and objects are kept out by the complement of a schema of their structure."""
+    simple = [v for v in table.values() if not isinstance(v, (list, dict))]
+    option: list[Fact | Atom] = [lambda shape: shape.exclude(simple)] if simple else []
+    option.extend(
+        Atom(_structure(reading, node, value), False)
+        for value in table.values()
+        if isinstance(value, (list, dict))
+    )
     return option
 
 
@@ -138,27 +204,19 @@ def _bounds(schema: Schema, *, lower: bool) -> list[tuple[Decimal, bool]]:
     return bounds
 
 
-def _divided(step: Fraction) -> Fact:
-    return s.numbers(lambda n: n.divided(step))
+def _format_of(reading: Reading, node: Node, name: str) -> Format | None:
+    place = child_pointer(node.pointer, "format")
+    found = format_named(name, place)
+    if found is None:
+        reading.unasserted[place, name] = None
+    return found
 
 
-def _format(node: Node, schema: Schema) -> Format | None:
-    if "format" not in schema:
-        return None
-    return format_named(schema["format"], child_pointer(node.pointer, "format"))
-
-
-def _format_facts(found: Format) -> Iterator[Fact | Atom]:
-    if found.language is not None:
-        yield s.language(found.language, inside=True)
-    if found.bounds is not None:
-        yield s.bound(found.bounds[0], lower=True, is_open=False)
-        yield s.bound(found.bounds[1], lower=False, is_open=False)
-
-
-def _format_complements(found: Format) -> Iterator[Option]:
-    if found.language is not None:
-        yield [s.kinds(s.STRING), s.language(found.language, inside=False)]
-    if found.bounds is not None:
-        yield [s.kinds(s.NUMBER), s.bound(found.bounds[0], lower=False, is_open=True)]
-        yield [s.kinds(s.NUMBER), s.bound(found.bounds[1], lower=True, is_open=True)]
+def _format_complements(found: Format | None) -> Iterator[Option]:
+    language = None if found is None else found.language
+    bounds = None if found is None else found.bounds
+    if language is not None:
+        yield [of_kind(s.STRING), lambda shape: shape.not_languages.append(language)]
+    if bounds is not None:
+        yield [of_kind(s.NUMBER), _beyond(Decimal(bounds[0]), lower=False, is_open=True)]
+        yield [of_kind(s.NUMBER), _beyond(Decimal(bounds[1]), lower=True, is_open=True)]

@@ -1,35 +1,28 @@
-"""What the readers of keywords share: access to one document's schemas, limits, and the parts they answer with.
+"""What the readers of keywords share: access to one document's schemas, and limits.
 
-A schema is read as a conjunction of requirements; a requirement is a list of options of which at least one must hold; an option is a
-list of facts and of further schemas (or complements of schemas), all of which must hold. So `properties` is one requirement with one
-option, and `anyOf` one requirement with an option per branch. The complement of a schema is one requirement whose options are the
-complements of its keywords. Owns no meaning of any keyword; each `*_keywords` module owns that of its own.
+A reader takes one keyword of one schema object and writes what it demands into a branch. The complement of a schema is one requirement,
+whose options are the complements of its keywords. Owns no meaning of any keyword; each `*_keywords` module owns that of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from ....errors import GrammarError
 from ...expr import Expr, Limits
+from .branch import Branch, Option, Part, Requirement, opposite
 from .document import Document, Node
+from .evaluation import Evaluated, Watch
 from .keywords import ANNOTATIONS
 from .pattern_language import search_language
-from .shape import Atom, Conj, Fact, PropertyRule
+from .shape import Atom, Conj, ItemRule, PropertyRule, Shape
 from .source import Json, child_pointer
+from .string_sets import string_language
 
-Part = Fact | Atom
-Option = list[Part]
-Requirement = list[Option]
-Demand = tuple[str, Requirement]
-"""A requirement and the keyword that makes it: where that stands decides the order of properties."""
 Schema = dict[str, Json]
-
-
-def opposite(atom: Atom) -> Atom:
-    """The complement of an atom."""
-    return Atom(atom.node, not atom.positive)
+Reader = Callable[["Reading", Node, Any, Branch], None]
+"""Reads one keyword: of a node, with this value, into a branch."""
 
 
 def complement_of(atom: Atom) -> Conj:
@@ -38,28 +31,57 @@ def complement_of(atom: Atom) -> Conj:
 
 
 class Reading:
-    """One document being read. `overlap` says whether two schemas might have a value in common."""
+    """One document being read.
+
+    `overlap` says whether two schemas might have a value in common, `shapes` gives the shapes of a conjunction. With `is_best_effort` a
+    keyword that cannot be enforced is left out and noted.
+    """
 
     def __init__(
-        self, document: Document, limits: Limits, overlap: Callable[[Atom, Atom], bool]
+        self,
+        document: Document,
+        limits: Limits,
+        *,
+        overlap: Callable[[Atom, Atom], bool],
+        shapes: Callable[[Conj], tuple[Shape, ...]],
+        is_best_effort: bool = False,
     ) -> None:
         self.document = document
         self.limits = limits
         self.overlap = overlap
+        self.shapes = shapes
+        self.is_best_effort = is_best_effort
+        self.left_out: list[tuple[str, str, str]] = []  # pointer, keyword, reason
+        self.unasserted: dict[tuple[str, str], None] = {}  # pointer, unknown format
+        self.property_rules: dict[Node, PropertyRule] = {}
         self.never = Atom(document.never, True)
-        self.property_rules: dict[Node, PropertyRule | None] = {}
+        self.value_tables: dict[int, dict[object, Json]] = {}
+        self.item_rules: dict[Node, ItemRule | None] = {}
+        self.exactly_one: dict[Node, Requirement] = {}
+        self.checked: set[Node] = set()
+        self.evaluated: dict[Node, Evaluated] = {}
+        self.contributing: dict[Node, bool] = {}
+        self.watches: dict[Node, Watch] = {}
+        self.late_choices: dict[object, Node] = {}
+        self.failing: dict[Node, Watch] = {}
+        self.late_rules: dict[object, PropertyRule] = {}
         self._patterns: dict[str, Expr] = {}
 
     def keywords(self, node: Node) -> Schema:
         """The keywords of a schema object that count: in drafts up to 7, $ref silences all others."""
         schema = cast("Schema", node.schema)
-        if self.document.draft <= 7 and "$ref" in schema:
+        if "$ref" in schema and node.draft <= 7:
             return {"$ref": schema["$ref"]}
         return schema
 
     def below(self, node: Node, *tokens: str | int) -> Atom:
         """The subschema under `tokens`."""
         return Atom(self.target(self.document.child(node, *tokens)), True)
+
+    def branches(self, node: Node, keyword: str) -> list[Atom]:
+        """The subschemas of a keyword whose value is a list of them."""
+        listed = cast("list[Json]", cast("Schema", node.schema).get(keyword, ()))
+        return [self.below(node, keyword, index) for index in range(len(listed))]
 
     def demand(self, node: Node, *tokens: str | int) -> Conj:
         """The subschema under `tokens` as a conjunction, empty when it allows everything."""
@@ -68,20 +90,23 @@ class Reading:
 
     def target(self, node: Node) -> Node:
         """Where a schema that is nothing but a $ref leads: all references to one schema share what is made of it."""
+        schema = node.schema
+        if isinstance(schema, bool) or "$ref" not in schema:
+            return node
         seen: set[Node] = set()
         while isinstance(node.schema, dict) and "$ref" in node.schema and node not in seen:
             others = self.keywords(node).keys() - ANNOTATIONS
             if others != {"$ref"} or not isinstance(node.schema["$ref"], str):
                 break
             seen.add(node)
-            node = self.document.resolve(node, node.schema["$ref"])
+            try:
+                node = self.document.refer(node, "$ref", node.schema["$ref"])
+            except GrammarError:
+                break  # an error of the place where it stands, if that is ever read
         return node
 
-    def count(self, node: Node, keyword: str, default: int | None) -> int | None:
-        """The value of a counting keyword, or `default`; GrammarError beyond the limit."""
-        value = self.keywords(node).get(keyword)
-        if value is None:
-            return default
+    def bounded(self, node: Node, keyword: str, value: Json) -> int:
+        """The value of a counting keyword; GrammarError beyond the limit."""
         if value > self.limits.repeat_bound:
             raise GrammarError(
                 f"{keyword} {value} is above the limit repeat_bound={self.limits.repeat_bound}",
@@ -90,6 +115,11 @@ class Reading:
             )
         return int(value)
 
+    def count(self, node: Node, keyword: str, default: int | None) -> int | None:
+        """The value of a counting keyword, or `default`."""
+        value = cast("Schema", node.schema).get(keyword)
+        return default if value is None else self.bounded(node, keyword, value)
+
     def pattern(self, text: str, place: str) -> Expr:
         """The strings in which a pattern is found, as a language of decoded characters."""
         known = self._patterns.get(text)
@@ -97,11 +127,21 @@ class Reading:
             known = self._patterns[text] = search_language(text, place)
         return known
 
+    def strings(self, what: Conj) -> Expr:
+        """The strings that satisfy `what`, as a language of decoded characters."""
+        return string_language(self.shapes(what))
+
+    def leave_out(self, place: str, keyword: str, reason: str) -> None:
+        """Note, in best effort, that a keyword is not enforced."""
+        entry = (place, keyword, reason)
+        if entry not in self.left_out:
+            self.left_out.append(entry)
+
 
 __all__ = [
-    "Demand",
     "Option",
     "Part",
+    "Reader",
     "Reading",
     "Requirement",
     "Schema",

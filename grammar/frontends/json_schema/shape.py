@@ -1,6 +1,6 @@
 """A shape: one conjunction of simple constraints, sorted by the kind of value they speak of.
 
-Owns the data type and how single facts narrow it. A schema is a disjunction of shapes (see `normal`). Constraints on parts of a value
+Owns the data type and how single constraints narrow it. A schema is a disjunction of shapes (see `normal`). Constraints on parts of a value
 (items, properties) stay conjunctions of schemas, to be normalised when the part is reached, so recursion is no matter here. Knows
 nothing of keywords.
 
@@ -9,7 +9,7 @@ The kinds partition all JSON values; `integer` and `fraction` split the numbers 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NamedTuple
@@ -54,11 +54,12 @@ class ItemRule:
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """From `low` to `high` (None: no bound) items satisfy `what`."""
+    """From `low` to `high` (None: no bound) of the items at `start` and beyond satisfy `what`."""
 
     what: Conj
     low: int
     high: int | None
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +71,17 @@ class PropertyRule:
     others: Conj
 
 
+_ALL_NUMBERS = NumberSet()
+
+
 @dataclass(slots=True)
 class Shape:
-    """One conjunction. Facts about a kind that `kinds` lacks say nothing."""
+    """One conjunction. Constraints on a kind that `kinds` lacks say nothing."""
 
     kinds: int = ALL_KINDS
     values: dict[object, Json] | None = None  # enum: the only values, by key
     excluded: dict[object, Json] = field(default_factory=dict[object, "Json"])
-    numbers: NumberSet = field(default_factory=NumberSet)
+    numbers: NumberSet = _ALL_NUMBERS
     min_length: int = 0
     max_length: int | None = None
     languages: list[Expr] = field(default_factory=list[Expr])
@@ -88,18 +92,18 @@ class Shape:
     contains: list[Contains] = field(default_factory=list[Contains])
     unique_at: str = ""  # the pointer of uniqueItems: true
     property_rules: list[PropertyRule] = field(default_factory=list[PropertyRule])
-    rule_places: list[Place] = field(
-        default_factory=list["Place"]
-    )  # of property_rules, in the order of the schema's text
+    # of property_rules, in the order of the schema's text
+    rule_places: list[Place] = field(default_factory=list["Place"])
     required: dict[str, None] = field(default_factory=dict[str, None])
+    absent: dict[str, None] = field(default_factory=dict[str, None])  # names that must not come
     names: Conj = ()
     min_properties: int = 0
     max_properties: int | None = None
+    # some property that falls to a part of a rule (a pattern's index, or -1: the others) satisfies a conjunction
     some_property: list[tuple[PropertyRule, int, Conj]] = field(
         default_factory=list[tuple[PropertyRule, int, Conj]]
     )
     pointer: str = "#"  # of a schema that narrowed it, for errors
-    place: Place = ()  # of the keyword whose facts are being applied
 
     def copy(self) -> Shape:
         """An independent copy."""
@@ -120,173 +124,120 @@ class Shape:
             list(self.property_rules),
             list(self.rule_places),
             dict(self.required),
+            dict(self.absent),
             self.names,
             self.min_properties,
             self.max_properties,
             list(self.some_property),
             self.pointer,
-            self.place,
         )
-
-    def settle_order(self) -> None:
-        """Put the rules on properties in the order in which the schema's text has them."""
-        if len(self.property_rules) > 1:
-            order = sorted(range(len(self.rule_places)), key=self.rule_places.__getitem__)
-            self.property_rules = [self.property_rules[i] for i in order]
-            self.rule_places = [self.rule_places[i] for i in order]
 
     @property
     def is_contradictory(self) -> bool:
         """Is it plain already that nothing satisfies this?"""
         return self.kinds == 0 or (self.values is not None and not self.values)
 
+    def settle(self) -> None:
+        """Put the rules on properties in the order in which the schema's text has them, and keep equal rules once."""
+        if len(self.property_rules) > 1:
+            order = sorted(range(len(self.rule_places)), key=self.rule_places.__getitem__)
+            places = {id(self.property_rules[i]): i for i in reversed(order)}
+            order = [i for i in order if places[id(self.property_rules[i])] == i]
+            self.property_rules = [self.property_rules[i] for i in order]
+            self.rule_places = [self.rule_places[i] for i in order]
+        if len(self.item_rules) > 1:
+            self.item_rules = list({id(rule): rule for rule in self.item_rules}.values())
+        if len(self.contains) > 1:
+            self.contains = list(dict.fromkeys(self.contains))
+        if len(self.languages) > 1:
+            self.languages = list({id(text): text for text in self.languages}.values())
+
+    def presence_key(self) -> Hashable:
+        """Equal for two shapes if they differ at most in the names that must come and must not."""
+        return (
+            self.kinds,
+            None if self.values is None else frozenset(self.values),
+            frozenset(self.excluded),
+            self.numbers,
+            (self.min_length, self.max_length, self.min_items, self.max_items),
+            frozenset(map(id, self.languages)),
+            frozenset(map(id, self.not_languages)),
+            frozenset(map(id, self.item_rules)),
+            frozenset(self.contains),
+            bool(self.unique_at),
+            frozenset(map(id, self.property_rules)),
+            frozenset(self.names),
+            (self.min_properties, self.max_properties),
+            frozenset((id(rule), part, what) for rule, part, what in self.some_property),
+        )
+
+    # ------------------------------------------------------------------------------------------ any value
+
+    def only(self, values: dict[object, Json]) -> None:
+        """Only these values, by key."""
+        old = self.values
+        self.values = values if old is None else {k: v for k, v in old.items() if k in values}
+
+    def exclude(self, values: Iterable[Json]) -> None:
+        """None of these values."""
+        self.excluded.update((value_key(value), value) for value in values)
+
+    # ------------------------------------------------------------------------------------------ numbers and strings
+
+    def narrow_numbers(self, change: Callable[[NumberSet], NumberSet]) -> None:
+        """A change of the set of numbers."""
+        self.numbers = change(self.numbers)
+        if self.numbers.is_empty:
+            self.kinds &= ~NUMBER
+
+    def bound(self, value: Decimal | int, *, lower: bool, is_open: bool) -> None:
+        """A bound of numbers."""
+        limit = Decimal(value)
+        numbers = self.numbers
+        self.numbers = numbers.above(limit, is_open) if lower else numbers.below(limit, is_open)
+        if self.numbers.is_empty:
+            self.kinds &= ~NUMBER
+
+    def limit_length(self, low: int, high: int | None) -> None:
+        """Strings of `low` to `high` characters."""
+        self.min_length = max(self.min_length, low)
+        self.max_length = _lesser(self.max_length, high)
+        if self.max_length is not None and self.max_length < self.min_length:
+            self.kinds &= ~STRING
+
+    # ------------------------------------------------------------------------------------------ arrays
+
+    def limit_items(self, low: int, high: int | None) -> None:
+        """Arrays of `low` to `high` items."""
+        self.min_items = max(self.min_items, low)
+        self.max_items = _lesser(self.max_items, high)
+        if self.max_items is not None and self.max_items < self.min_items:
+            self.kinds &= ~ARRAY
+
+    # ------------------------------------------------------------------------------------------ objects
+
+    def require(self, names: Iterable[str]) -> None:
+        """These properties are present."""
+        self.required.update(dict.fromkeys(names))
+        if self.absent and not self.absent.keys().isdisjoint(self.required):
+            self.kinds &= ~OBJECT
+
+    def forbid(self, name: str) -> None:
+        """This property is not present."""
+        self.absent[name] = None
+        if name in self.required:
+            self.kinds &= ~OBJECT
+
+    def limit_properties(self, low: int, high: int | None) -> None:
+        """Objects of `low` to `high` properties."""
+        self.min_properties = max(self.min_properties, low)
+        self.max_properties = _lesser(self.max_properties, high)
+        if self.max_properties is not None and self.max_properties < self.min_properties:
+            self.kinds &= ~OBJECT
+
 
 Fact = Callable[[Shape], None]
 """One constraint, as what it does to a shape."""
-
-
-def kinds(mask: int) -> Fact:
-    """Only values of these kinds."""
-
-    def apply(shape: Shape) -> None:
-        shape.kinds &= mask
-
-    return apply
-
-
-def one_of(values: Sequence[Json]) -> Fact:
-    """Only these values."""
-    table = {value_key(v): v for v in values}
-
-    def apply(shape: Shape) -> None:
-        old = shape.values
-        shape.values = dict(table) if old is None else {k: v for k, v in old.items() if k in table}
-
-    return apply
-
-
-def none_of(values: Sequence[Json]) -> Fact:
-    """None of these values."""
-
-    def apply(shape: Shape) -> None:
-        for value in values:
-            shape.excluded[value_key(value)] = value
-
-    return apply
-
-
-def numbers(change: Callable[[NumberSet], NumberSet]) -> Fact:
-    """A change of the set of numbers."""
-
-    def apply(shape: Shape) -> None:
-        shape.numbers = change(shape.numbers)
-        if shape.numbers.is_empty:
-            shape.kinds &= ~NUMBER
-
-    return apply
-
-
-def bound(value: Decimal | int, *, lower: bool, is_open: bool) -> Fact:
-    """A bound of numbers."""
-    limit = Decimal(value)
-    return numbers(lambda n: n.above(limit, is_open) if lower else n.below(limit, is_open))
-
-
-def length(low: int, high: int | None) -> Fact:
-    """Strings of `low` to `high` characters."""
-
-    def apply(shape: Shape) -> None:
-        shape.min_length = max(shape.min_length, low)
-        shape.max_length = _lesser(shape.max_length, high)
-        if shape.max_length is not None and shape.max_length < shape.min_length:
-            shape.kinds &= ~STRING
-
-    return apply
-
-
-def language(text: Expr, *, inside: bool) -> Fact:
-    """Strings of a language of decoded characters, or outside it."""
-
-    def apply(shape: Shape) -> None:
-        (shape.languages if inside else shape.not_languages).append(text)
-
-    return apply
-
-
-def item_count(low: int, high: int | None) -> Fact:
-    """Arrays of `low` to `high` items."""
-
-    def apply(shape: Shape) -> None:
-        shape.min_items = max(shape.min_items, low)
-        shape.max_items = _lesser(shape.max_items, high)
-        if shape.max_items is not None and shape.max_items < shape.min_items:
-            shape.kinds &= ~ARRAY
-
-    return apply
-
-
-def items(rule: ItemRule) -> Fact:
-    """A rule on items."""
-    return lambda shape: shape.item_rules.append(rule)
-
-
-def contains(rule: Contains) -> Fact:
-    """A number of items of one sort."""
-    return lambda shape: shape.contains.append(rule)
-
-
-def unique(pointer: str) -> Fact:
-    """No two items are equal."""
-
-    def apply(shape: Shape) -> None:
-        shape.unique_at = pointer
-
-    return apply
-
-
-def properties(rule: PropertyRule) -> Fact:
-    """A rule on properties."""
-
-    def apply(shape: Shape) -> None:
-        shape.property_rules.append(rule)
-        shape.rule_places.append(shape.place)
-
-    return apply
-
-
-def some_property(rule: PropertyRule, part: int, what: Conj) -> Fact:
-    """Some property that falls to part `part` of `rule` (a pattern's index, or -1: the others) satisfies `what`."""
-    return lambda shape: shape.some_property.append((rule, part, what))
-
-
-def require(names: Sequence[str]) -> Fact:
-    """These properties are present."""
-
-    def apply(shape: Shape) -> None:
-        shape.required.update(dict.fromkeys(names))
-
-    return apply
-
-
-def property_names(what: Conj) -> Fact:
-    """Every property name satisfies `what`."""
-
-    def apply(shape: Shape) -> None:
-        shape.names = meet(shape.names, what)
-
-    return apply
-
-
-def property_count(low: int, high: int | None) -> Fact:
-    """Objects of `low` to `high` properties."""
-
-    def apply(shape: Shape) -> None:
-        shape.min_properties = max(shape.min_properties, low)
-        shape.max_properties = _lesser(shape.max_properties, high)
-        if shape.max_properties is not None and shape.max_properties < shape.min_properties:
-            shape.kinds &= ~OBJECT
-
-    return apply
 
 
 def _lesser(a: int | None, b: int | None) -> int | None:

@@ -16,6 +16,8 @@ from collections.abc import Hashable
 from decimal import Decimal
 from typing import Any, NoReturn, cast
 
+import msgspec
+
 from ....errors import GrammarError
 from ...expr import Limits
 
@@ -24,6 +26,9 @@ Json = Any  # None, bool, int, Spelled, str, list[Json] or dict[str, Json]
 _MAX_NUMBER_DIGITS = 400  # of a number written in a schema; longer ones are an attack, not a bound
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_SPACED_COLON = re.compile(r'"\s+:')
+_LONG_INTEGER = re.compile(f"[0-9]{{{_MAX_NUMBER_DIGITS + 1}}}")
+_UNSURE = object()
 _SHORT_ESCAPES = {
     '"': '\\"',
     "\\": "\\\\",
@@ -50,9 +55,42 @@ class Spelled(Decimal):
 
 def parse(text: str, limits: Limits) -> Json:
     """The tree of one JSON text; GrammarError with line:column or a JSON pointer when it cannot be used."""
-    if len(text) > limits.spec_bytes or len(text.encode(errors="replace")) > limits.spec_bytes:
+    data = b"" if len(text) > limits.spec_bytes else text.encode(errors="replace")
+    if max(len(text), len(data)) > limits.spec_bytes:
         raise GrammarError(f"the schema is longer than the limit spec_bytes={limits.spec_bytes}")
     _check_depth(text, limits.depth)
+    tree = _quickly(text, data)
+    return _carefully(text, limits) if tree is _UNSURE else tree
+
+
+def _quickly(text: str, data: bytes) -> Json:
+    """The tree, where it is plain that nothing is wrong with the text; else _UNSURE."""
+    if _SURROGATE.search(text) or _SPACED_COLON.search(text) or _LONG_INTEGER.search(text):
+        return _UNSURE
+    try:
+        tree = _DECODER.decode(data)
+    except (msgspec.DecodeError, GrammarError, RecursionError, ValueError):
+        return _UNSURE
+    # Every key of the text is followed by a colon, so this counts them all, and perhaps more. If as many are left, none came twice.
+    return tree if text.count('":') == _num_keys(tree) else _UNSURE
+
+
+def _num_keys(tree: Json) -> int:
+    num = 0
+    work: list[Json] = [tree]
+    while work:
+        value = work.pop()
+        if type(value) is dict:
+            members = cast("dict[str, Json]", value)
+            num += len(members)
+            work.extend(members.values())
+        elif type(value) is list:
+            work.extend(cast("list[Json]", value))
+    return num
+
+
+def _carefully(text: str, limits: Limits) -> Json:
+    """The tree, or the error with its place."""
     duplicates: list[tuple[int, str]] = []
 
     def pairs(items: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -116,6 +154,9 @@ def _decimal(text: str) -> Spelled:
 
 def _constant(text: str) -> NoReturn:
     raise GrammarError(f"the schema is not JSON: {text} is no JSON number")
+
+
+_DECODER = msgspec.json.Decoder(float_hook=_decimal)
 
 
 def _find(tree: Json, owner: int, pointer: str) -> str | None:
@@ -182,13 +223,20 @@ def value_text(value: Json) -> str:
     return str(value)
 
 
+_TRUE, _FALSE = ("boolean", True), ("boolean", False)  # in Python, True equals 1
+
+
 def value_key(value: Json) -> Hashable:
     """A hashable that is equal for equal JSON values: numbers by value, objects whatever their key order."""
-    if value is None or isinstance(value, (bool, str)):
-        return (type(value).__name__, value)
+    if type(value) is str or value is None:
+        return value
+    if value is True:
+        return _TRUE
+    if value is False:
+        return _FALSE
     if isinstance(value, dict):
         items = cast("dict[str, Json]", value).items()
-        return ("object", frozenset((key, value_key(item)) for key, item in items))
+        return ("object", frozenset([(key, value_key(item)) for key, item in items]))
     if isinstance(value, list):
-        return ("array", tuple(value_key(item) for item in cast("list[Json]", value)))
-    return ("number", Decimal(value))
+        return ("array", tuple([value_key(item) for item in cast("list[Json]", value)]))
+    return value  # numbers of all types are equal, and hashed alike, where their values are

@@ -1,21 +1,18 @@
 """Languages of decoded characters as languages of JSON string text.
 
-Owns the spellings of a character inside a JSON string and the mapping of a whole language. Knows nothing of schemas. The rules:
-
-    printable ASCII             as itself; "/" also as "\\/"
-    quotation mark, backslash   \\" and \\\\
-    U+0000 .. U+001F            the short escape (\\b \\f \\n \\r \\t) where there is one, \\u00XX (hex digits in either case) always
-    U+007F and above            as itself in UTF-8, or \\uXXXX, above U+FFFF as a pair of escapes; never half of a pair
-
-Each text between quotation marks spells exactly one string, and spellings of different characters never begin alike in full: the
+Owns the mapping of a whole language, and strings other than some texts; `spelling` has the spellings of one character. Knows nothing of
+schemas. Each text between quotation marks spells exactly one string, and spellings of different characters never begin alike in full: the
 mapping commutes with intersection and difference, so `pattern`, `not` and lengths hold of what the text means.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 
 from ...expr import (
+    CONSTANTS,
     EMPTY,
     Alt,
     And,
@@ -27,9 +24,8 @@ from ...expr import (
     Repeat,
     Seq,
     alt,
-    byte_set,
-    chars,
     conj,
+    constant,
     lit,
     minus,
     outside_ranges,
@@ -37,82 +33,109 @@ from ...expr import (
     seq,
     star,
 )
+from .code_points import ANY_CHAR
+from .memo import Memo
+from .spelling import spelled
 
-_SHORT = {
-    0x08: "\\b",
-    0x09: "\\t",
-    0x0A: "\\n",
-    0x0C: "\\f",
-    0x0D: "\\r",
-    0x22: '\\"',
-    0x2F: "\\/",
-    0x5C: "\\\\",
-}
 _QUOTE = lit('"')
+_MAX_KEPT_PARTS = 1 << 16  # parts of languages whose text is remembered from schema to schema
+
+_quoted: Memo[int, tuple[Expr, Expr]] = Memo(_MAX_KEPT_PARTS)  # each language beside its text
+_fixed: dict[int, Expr] = {}  # of constant languages
 
 
 class StringText:
     """The mapping from decoded languages to text, remembering what it has mapped so that equal parts are shared."""
 
     def __init__(self) -> None:
-        self._chars: dict[tuple[tuple[int, int], ...], Expr] = {}
         self._parts: dict[int, tuple[Expr, Expr]] = {}
+        self._num_ranges = 0
 
     def quoted(self, language: Expr) -> Expr:
         """JSON texts, quotation marks included, of the strings of `language`."""
-        return seq(_QUOTE, self.map(language), _QUOTE)
+        if type(language) is Repeat and language.item is ANY_CHAR:
+            return any_string(language.lo, language.hi)
+        if CONSTANTS.get(id(language)) is language:
+            return self._fixed(language)
+        known = _quoted.get(id(language))
+        if known is None:
+            before = len(self._parts) + self._num_ranges
+            text = seq(_QUOTE, self.map(language), _QUOTE)
+            weight = 1 + len(self._parts) + self._num_ranges - before
+            # the language itself is kept beside its text: its id stays its own
+            known = _quoted.put(id(language), (language, text), weight)
+        return known[1]
+
+    def _fixed(self, language: Expr) -> Expr:
+        known = _fixed.get(id(language))
+        if known is None:
+            known = _fixed[id(language)] = constant(seq(_QUOTE, self.map(language), _QUOTE))
+        return known
 
     def map(self, part: Expr) -> Expr:
         """JSON text, without quotation marks, of the strings of `part`."""
-        if isinstance(part, Chars):
-            return self._spell(part.ranges)
+        if type(part) is Chars:
+            self._num_ranges += len(part.ranges)
+            return spelled(part.ranges)
         known = self._parts.get(id(part))
         if known is None:
-            # the part itself is kept beside its image: its id stays its own
             known = self._parts[id(part)] = (part, self._work_out(part))
         return known[1]
 
     def _work_out(self, part: Expr) -> Expr:
         match part:
             case Seq(items):
-                return seq(*(self.map(item) for item in items))
+                return seq(*map(self.map, items))
             case Alt(items):
-                return alt(*(self.map(item) for item in items))
-            case And(items):
-                return conj(*(self.map(item) for item in items))
-            case Minus(keep, drop):
-                return minus(self.map(keep), self.map(drop))
+                return alt(*map(self.map, items))
             case Repeat(item, lo, hi):
                 return repeat(self.map(item), lo, hi)
+            case And(items):
+                return conj(*map(self.map, items))
+            case Minus(keep, drop):
+                return minus(self.map(keep), self.map(drop))
             case _:
                 raise TypeError(f"{type(part).__name__} is no language of characters")
 
-    def _spell(self, ranges: tuple[tuple[int, int], ...]) -> Expr:
-        known = self._chars.get(ranges)
-        if known is None:
-            low = tuple((a, min(b, 0x7F)) for a, b in ranges if a <= 0x7F)
-            high = tuple((max(a, 0x80), b) for a, b in ranges if b >= 0x80)
-            if low and high:
-                known = alt(*_ascii_spellings(low), self._spell(high))
-            elif high:
-                known = alt(Chars(high), seq(lit("\\u"), _escapes(high)))
-            else:
-                known = alt(*_ascii_spellings(low))
-            self._chars[ranges] = known
-        return known
+
+def any_string(low: int, high: int | None) -> Expr:
+    """JSON texts of all strings of `low` to `high` characters."""
+    return _any_string() if low == 0 and high is None else _counted_string(low, high)
 
 
-class _Tree(dict[str, "_Tree"]):
-    """Texts by their first characters; the key "" marks the end of one."""
+@cache
+def _any_char() -> Expr:
+    return constant(spelled(ANY_CHAR.ranges))
 
 
-_SIMPLE = frozenset(map(chr, range(0x20, 0x7F))) - set(
-    '"/\\'
-)  # characters with one spelling, themselves
+@cache
+def _any_string() -> Expr:
+    return constant(_counted_string(0, None))
 
 
-def _any_text() -> Expr:
-    return StringText().map(star(chars((0, 0x10FFFF))))
+@lru_cache(maxsize=512)
+def _counted_string(low: int, high: int | None) -> Expr:
+    return seq(_QUOTE, repeat(_any_char(), low, high), _QUOTE)
+
+
+_SIMPLE = frozenset(map(chr, range(0x20, 0x7F))) - set('"/\\')  # with one spelling, themselves
+_PLAIN = sum(1 << ord(c) for c in _SIMPLE)
+_LETTERS = {c: Lit(c.encode()) for c in _SIMPLE}
+
+
+@dataclass(slots=True)
+class _Fork:
+    """A place in the tree of texts where some part, or where one ends and others go on."""
+
+    depth: int
+    is_end: bool
+    free: int = _PLAIN  # the characters that leave the tree here
+    parts: list[Expr] = field(default_factory=list[Expr])  # one for each character that stays in it
+
+    def add(self, char: str, below: Expr) -> None:
+        """`char` leads to `below`."""
+        self.free &= ~(1 << ord(char))
+        self.parts.append(Seq((_LETTERS[char], below)))
 
 
 class OtherTexts:
@@ -123,133 +146,72 @@ class OtherTexts:
     """
 
     def __init__(self) -> None:
-        self._tail = _any_text()
-        self._plain = sum(1 << ord(c) for c in _SIMPLE)
-        rest = outside_ranges([(ord(c), ord(c)) for c in _SIMPLE])
-        # one object for every node of every tree, with a tail of its own: large enough to be built once and called
-        self._special = Seq((StringText().map(Chars(rest)), _any_text()))
+        self._tail, self._special, self._off_one, self._end = _ways_off()
         self._off: dict[int, Expr] = {}
 
     @staticmethod
     def can_take(texts: Iterable[str]) -> bool:
         """Are all of `texts` made of simple characters?"""
-        return all(_SIMPLE.issuperset(text) for text in texts)
+        return all(map(_SIMPLE.issuperset, texts))
 
     def quoted(self, texts: Iterable[str]) -> Expr:
         """JSON texts, quotation marks included, of all strings but `texts`."""
-        tree = _Tree()
-        for text in texts:
-            below = tree
-            for char in text:
-                below = below.setdefault(char, _Tree())
-            below[""] = _Tree()
-        return seq(_QUOTE, self._leaving(tree), _QUOTE)
+        if not texts:
+            return any_string(0, None)
+        return Seq((_QUOTE, self._leaving(sorted(set(texts))), _QUOTE))
 
-    def _leaving(self, tree: _Tree) -> Expr:
-        """Strings that leave the tree; leaves first, without recursion since texts may be long."""
-        order = [tree]
-        for below in order:
-            order.extend(child for char, child in below.items() if char)
-        built: dict[int, Expr] = {}
-        for below in reversed(order):
-            mask = self._plain
-            parts: list[Expr] = [] if "" in below else [EMPTY]
-            for char, child in below.items():
-                if char:
-                    mask &= ~(1 << ord(char))
-                    parts.append(Seq((Lit(char.encode()), built[id(child)])))
-            off = self._off.get(mask)
-            if off is None:
-                off = self._off[mask] = Seq((Bytes(mask), self._tail))
-            built[id(below)] = Alt((*parts, off, self._special))
-        return built[id(tree)]
+    def _leaving(self, texts: list[str]) -> Expr:
+        """Strings that leave the tree of the sorted `texts`. `forks` are the places on the way to the text at hand that are not finished."""
+        forks: list[_Fork] = []
+        for text, after in zip(texts, [*texts[1:], None], strict=True):
+            shared = -1 if after is None else _num_shared(text, after)
+            depth = len(text)
+            if shared == depth:
+                forks.append(_Fork(depth, is_end=True))
+                continue
+            below = self._end
+            while True:
+                # from `below`, the place at `depth`, up to the next fork
+                fork = forks[-1] if forks else None
+                stop = max(shared, fork.depth if fork else -1)
+                for char in text[stop + 1 : depth][::-1]:
+                    below = Alt(
+                        (Seq((_LETTERS[char], below)), EMPTY, self._off_one[char], self._special)
+                    )
+                if stop < 0:
+                    return below
+                if fork is None or fork.depth < stop:
+                    fork = _Fork(stop, is_end=False)
+                    forks.append(fork)
+                fork.add(text[stop], below)
+                if stop == shared:
+                    break
+                below, depth = self._finished(forks.pop()), stop
+        raise AssertionError("the last text closes the tree")
 
-
-def _ascii_spellings(ranges: tuple[tuple[int, int], ...]) -> list[Expr]:
-    code_points = [c for a, b in ranges for c in range(a, b + 1)]
-    plain = [c for c in code_points if c >= 0x20 and c not in (0x22, 0x5C)]
-    short = [ord(_SHORT[c][1]) for c in code_points if c in _SHORT]
-    control = tuple((a, min(b, 0x1F)) for a, b in ranges if a <= 0x1F)
-    if code_points[-1] == 0x7F:
-        control = (*control, (0x7F, 0x7F))
-    result: list[Expr] = []
-    if plain:
-        result.append(byte_set(plain))
-    escapes: list[Expr] = []
-    if short:
-        escapes.append(byte_set(short))
-    if control:
-        escapes.append(seq(lit("u"), _hex_ranges(control, 4)))
-    if escapes:
-        result.append(seq(lit("\\"), alt(*escapes)))
-    return result
+    def _finished(self, fork: _Fork) -> Expr:
+        off = self._off.get(fork.free)
+        if off is None:
+            off = self._off[fork.free] = Seq((Bytes(fork.free), self._tail))
+        return Alt((*fork.parts, *(() if fork.is_end else (EMPTY,)), off, self._special))
 
 
-def _escapes(ranges: tuple[tuple[int, int], ...]) -> Expr:
-    """What follows backslash-u for code points above ASCII: four digits, or four digits and a second escape."""
-    basic = tuple((a, min(b, 0xFFFF)) for a, b in ranges if a <= 0xFFFF)
-    parts: list[Expr] = [_hex_ranges(basic, 4)] if basic else []
-    for low, high in ((max(a, 0x10000), b) for a, b in ranges if b >= 0x10000):
-        parts.extend(_pairs(low - 0x10000, high - 0x10000))
-    return alt(*parts)
+@cache
+def _ways_off() -> tuple[Expr, Expr, dict[str, Expr], Expr]:
+    """The tail of a string that has left the tree, the step by a character of more spellings, by one but the key, and from a text's end."""
+    tail = constant(star(spelled(ANY_CHAR.ranges)))
+    rest = outside_ranges([(ord(c), ord(c)) for c in _SIMPLE])
+    # one object for every place of every tree, with a tail of its own: large enough to be built once and called
+    special = constant(Seq((spelled(rest), star(spelled(ANY_CHAR.ranges)))))
+    off_one = {c: constant(Seq((Bytes(_PLAIN & ~(1 << ord(c))), tail))) for c in _SIMPLE}
+    return tail, special, off_one, constant(Alt((Seq((Bytes(_PLAIN), tail)), special)))
 
 
-def _pairs(low: int, high: int) -> list[Expr]:
-    """Surrogate pairs for the 20-bit offsets low..high: at most a partial block, whole blocks, a partial block."""
-    first, last = low >> 10, high >> 10
-    if first == last:
-        return [_pair(first, first, low & 0x3FF, high & 0x3FF)]
-    parts: list[Expr] = []
-    if low & 0x3FF:
-        parts.append(_pair(first, first, low & 0x3FF, 0x3FF))
-        first += 1
-    tail = high & 0x3FF
-    if tail != 0x3FF:
-        last -= 1
-    if first <= last:
-        parts.append(_pair(first, last, 0, 0x3FF))
-    if tail != 0x3FF:
-        parts.append(_pair(last + 1, last + 1, 0, tail))
-    return parts
-
-
-def _pair(first: int, last: int, low: int, high: int) -> Expr:
-    lead = _hex_ranges(((0xD800 + first, 0xD800 + last),), 4)
-    return seq(lead, lit("\\u"), _hex_ranges(((0xDC00 + low, 0xDC00 + high),), 4))
-
-
-def _hex_ranges(ranges: tuple[tuple[int, int], ...], width: int) -> Expr:
-    """Numbers inside `ranges` as `width` hexadecimal digits, in either case."""
-    return alt(*(part for low, high in ranges for part in _hex_between(low, high, width)))
-
-
-def _hex_between(low: int, high: int, width: int) -> list[Expr]:
-    if width == 0:
-        return [seq()]
-    unit = 16 ** (width - 1)
-    first, last = low // unit, high // unit
-    if first == last:
-        inner = alt(*_hex_between(low % unit, high % unit, width - 1))
-        return [seq(_hex_digits(first, first), inner)]
-    parts: list[Expr] = []
-    if low % unit:
-        parts.append(
-            seq(_hex_digits(first, first), alt(*_hex_between(low % unit, unit - 1, width - 1)))
-        )
-        first += 1
-    tail = high % unit
-    if tail != unit - 1:
-        last -= 1
-    if first <= last:
-        parts.append(seq(_hex_digits(first, last), *([_ANY_HEX] * (width - 1))))
-    if tail != unit - 1:
-        parts.append(seq(_hex_digits(last + 1, last + 1), alt(*_hex_between(0, tail, width - 1))))
-    return parts
-
-
-def _hex_digits(first: int, last: int) -> Expr:
-    digits = "0123456789abcdef"[first : last + 1]
-    return byte_set({*digits.encode(), *digits.upper().encode()})
-
-
-_ANY_HEX = _hex_digits(0, 15)
+def _num_shared(a: str, b: str) -> int:
+    """The length of the common beginning."""
+    num = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        num += 1
+    return num

@@ -140,12 +140,20 @@ class CalledFunction(msgspec.Struct, frozen=True):
     arguments: str
 
 
+class CalledCustom(msgspec.Struct, frozen=True):
+    """Name and input (plain text) of a call of a custom tool."""
+
+    name: str
+    input: str
+
+
 class ToolCallAnswer(msgspec.Struct, frozen=True):
-    """One call of a tool."""
+    """One call of a tool: of a function, or of a custom tool."""
 
     id: str
-    function: CalledFunction
+    function: CalledFunction | msgspec.UnsetType = msgspec.UNSET
     type: str = "function"
+    custom: CalledCustom | msgspec.UnsetType = msgspec.UNSET
 
 
 class ChatMessage(msgspec.Struct, frozen=True):
@@ -186,6 +194,13 @@ class FunctionDelta(msgspec.Struct, frozen=True, omit_defaults=True):
     arguments: str | msgspec.UnsetType = msgspec.UNSET
 
 
+class CustomDelta(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The name of a custom tool, once; then pieces of its input."""
+
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    input: str | msgspec.UnsetType = msgspec.UNSET
+
+
 class ToolCallDelta(msgspec.Struct, frozen=True, omit_defaults=True):
     """The first of a call has id, type and name; the others only index and arguments."""
 
@@ -193,6 +208,7 @@ class ToolCallDelta(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str | msgspec.UnsetType = msgspec.UNSET
     type: str | msgspec.UnsetType = msgspec.UNSET
     function: FunctionDelta | msgspec.UnsetType = msgspec.UNSET
+    custom: CustomDelta | msgspec.UnsetType = msgspec.UNSET
 
 
 class ChatDelta(msgspec.Struct, frozen=True, omit_defaults=True):

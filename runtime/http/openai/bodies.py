@@ -29,10 +29,11 @@ class JsonSchemaFormat(msgspec.Struct, frozen=True):
 
 
 class ResponseFormat(msgspec.Struct, frozen=True):
-    """What the whole answer must be: text, any JSON object, or JSON of a schema."""
+    """What the whole answer must be: text, any JSON object, JSON of a schema, or a sentence of a grammar."""
 
     type: str
     json_schema: JsonSchemaFormat | None = None
+    grammar: str | None = None
 
 
 class StructuredOutputs(msgspec.Struct, frozen=True):
@@ -42,7 +43,7 @@ class StructuredOutputs(msgspec.Struct, frozen=True):
     regex: str | None = None
     choice: list[str] | None = None
     json_object: bool | None = None
-    grammar: Any = None
+    grammar: str | None = None
     structural_tag: Any = None
 
 
@@ -80,8 +81,9 @@ class _Generation(msgspec.Struct, frozen=True, kw_only=True):
     guided_json: Any = None
     guided_regex: str | None = None
     guided_choice: list[str] | None = None
-    guided_grammar: Any = None
-    ebnf: Any = None
+    guided_grammar: str | None = None
+    ebnf: str | None = None
+    grammar: str | None = None
 
 
 class ChatBody(_Generation, frozen=True, kw_only=True):

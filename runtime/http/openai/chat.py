@@ -18,9 +18,10 @@ import msgspec
 from ....errors import RadixError
 from ....grammar.spec import Spec
 from ... import messages as m
-from ...tools import CallArguments, CallBegin, TextPiece, ToolEvent, ToolSet, collect
+from ...tools import CallArguments, CallBegin, TextPiece, ToolCall, ToolEvent, ToolSet, collect
 from .answers import (
     NO_NOTES,
+    CalledCustom,
     CalledFunction,
     ChatAnswer,
     ChatChoice,
@@ -29,6 +30,7 @@ from .answers import (
     ChatDelta,
     ChatLogprobs,
     ChatMessage,
+    CustomDelta,
     Extras,
     FunctionDelta,
     Head,
@@ -134,8 +136,7 @@ def _choice(
     content, calls = collect([*parser.push(output.text), *parser.finish(is_cut)])
     message = ChatMessage(
         content,
-        [ToolCallAnswer(call.id, CalledFunction(call.name, call.arguments)) for call in calls]
-        or msgspec.UNSET,
+        [_call(call) for call in calls] or msgspec.UNSET,
     )
     logprobs = None
     if plan.num_top_logprobs is not None:
@@ -143,6 +144,14 @@ def _choice(
         logprobs = chat_logprobs(tokens, plan.num_top_logprobs, table)
     reason = finish_reason(is_cut=is_cut, has_calls=bool(calls))
     return ChatChoice(index, message, reason, logprobs, stop_reason_of(output))
+
+
+def _call(call: ToolCall) -> ToolCallAnswer:
+    if call.is_custom:
+        return ToolCallAnswer(
+            call.id, type="custom", custom=CalledCustom(call.name, call.arguments)
+        )
+    return ToolCallAnswer(call.id, CalledFunction(call.name, call.arguments))
 
 
 # ---------------------------------------------------------------------------------------------- stream
@@ -244,6 +253,14 @@ class _ChoiceStream:
         match event:
             case TextPiece(text):
                 return ChatDelta(content=text)
+            case CallBegin(index, name=name, is_custom=True):
+                self._has_calls = True
+                custom = CustomDelta(name, "")
+                call = ToolCallDelta(index, event.id, "custom", custom=custom)
+                return ChatDelta(tool_calls=[call])
+            case CallArguments(index, text, is_custom=True):
+                custom = CustomDelta(input=text)
+                return ChatDelta(tool_calls=[ToolCallDelta(index, custom=custom)])
             case CallBegin(index, name=name):
                 self._has_calls = True
                 function = FunctionDelta(name, "")

@@ -1,6 +1,7 @@
 """The constraint a body asks for, in any of the spellings clients use, as one `grammar.spec` value and the name of its field.
 
-Owns: response_format (OpenAI), structured_outputs and guided_* (vLLM), regex and json_schema (SGLang), choices (ours); only one may be given.
+Owns: response_format (OpenAI), structured_outputs and guided_* (vLLM), regex, json_schema and ebnf (SGLang), grammar (llama.cpp), choices (ours);
+only one may be given, but in several spellings. A grammar is Lark or GBNF, told apart by its text.
 Compiles nothing: what a schema may hold is the grammar's business.
 """
 
@@ -11,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....errors import GrammarError, UserError
-from ....grammar.spec import Choice, JsonSchema, Regex
+from ....grammar.dialects import spec_of_text
+from ....grammar.spec import Choice, Gbnf, JsonSchema, Lark, Regex
 from .bodies import GenerationBody, ResponseFormat, StructuredOutputs
 
 _ANY_OBJECT = JsonSchema('{"type": "object"}')
-_FORMATS = "text, json_object or json_schema"
+_FORMATS = "text, json_object, json_schema or grammar"
 ANSWER_PLACE = "/answer"  # of the constraint, in a structural tag beside tools
 
 
@@ -23,7 +25,7 @@ ANSWER_PLACE = "/answer"  # of the constraint, in a structural tag beside tools
 class Constraint:
     """A spec and the field of the body that holds it."""
 
-    spec: Regex | JsonSchema | Choice
+    spec: Regex | JsonSchema | Lark | Gbnf | Choice
     field: str
 
 
@@ -38,8 +40,11 @@ def constraint_of(body: GenerationBody) -> Constraint | None:
         *_regex("guided_regex", body.guided_regex),
         *_choice("choices", body.choices),
         *_choice("guided_choice", body.guided_choice),
+        *_grammar("grammar", body.grammar or None),  # clients of llama.cpp send "" for none
+        *_grammar("guided_grammar", body.guided_grammar),
+        *_grammar("ebnf", body.ebnf),
     ]
-    if len(found) > 1:
+    if len({constraint.spec for constraint in found}) > 1:
         names = " and ".join(constraint.field for constraint in found)
         raise UserError(f"a request takes one constraint, not {names}", place=found[1].field)
     return found[0] if found else None
@@ -50,6 +55,12 @@ def _format_constraint(wanted: ResponseFormat | None) -> list[Constraint]:
         return []
     if wanted.type == "json_object":
         return [Constraint(_ANY_OBJECT, "response_format")]
+    if wanted.type == "grammar":
+        if wanted.grammar is None:
+            raise GrammarError(
+                "a response format grammar needs its grammar", place="response_format.grammar"
+            )
+        return _grammar("response_format.grammar", wanted.grammar)
     if wanted.type != "json_schema":
         raise UserError(
             f"the response format {wanted.type!r} is unknown",
@@ -74,6 +85,7 @@ def _structured(wanted: StructuredOutputs | None) -> list[Constraint]:
         *_json(f"{name}.json", wanted.json),
         *_regex(f"{name}.regex", wanted.regex),
         *_choice(f"{name}.choice", wanted.choice),
+        *_grammar(f"{name}.grammar", wanted.grammar),
     ]
     if wanted.json_object:
         found.append(Constraint(_ANY_OBJECT, f"{name}.json_object"))
@@ -94,3 +106,7 @@ def _regex(field: str, pattern: str | None) -> list[Constraint]:
 
 def _choice(field: str, options: list[str] | None) -> list[Constraint]:
     return [] if options is None else [Constraint(Choice(tuple(options)), field)]
+
+
+def _grammar(field: str, text: str | None) -> list[Constraint]:
+    return [] if text is None else [Constraint(spec_of_text(text), field)]

@@ -50,8 +50,14 @@ def _in_terms_of_sampling(error: SamplingError, body: GenerationBody) -> Samplin
 
 
 def _in_terms_of_constraint(error: GrammarError, constraint: Constraint | None) -> GrammarError:
-    """Errors of a tool's arguments name their place in the body by themselves."""
-    if constraint is None or error.place.startswith("tools"):
+    """Errors of a tool's arguments name their place in the body by themselves; a line and column behind it are no part of a path."""
+    if error.place.startswith("tools"):
+        place, _, inside = error.place.partition(" ")
+        if not inside:
+            return error
+        message = f"{error.message} ({inside})"
+        return GrammarError(message, place=place, hint=error.hint, keyword=error.keyword)
+    if constraint is None:
         return error
     place = error.place.removeprefix(ANSWER_PLACE)
     message = error.message

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ....errors import PromptError
 from .bodies import ChatBody, CompletionBody, GenerationBody
 
-_NO_GRAMMAR = "Use response_format json_schema, regex or choices"
+_NO_TAGS = "Use tools, response_format or grammar"
 
 
 def refuse_unsupported(body: GenerationBody) -> None:
@@ -34,18 +34,12 @@ def ineffective_fields(body: GenerationBody) -> tuple[str, ...]:
 
 
 def _refusals(body: GenerationBody) -> list[tuple[str, str, str]]:
-    found = [
-        (name, "grammars in text form are not supported", _NO_GRAMMAR)
-        for name in ("ebnf", "guided_grammar")
-        if getattr(body, name) is not None
-    ]
+    found: list[tuple[str, str, str]] = []
     outputs = body.structured_outputs
-    if outputs is not None:
-        found += [
-            (f"structured_outputs.{name}", f"{name} is not supported", _NO_GRAMMAR)
-            for name in ("grammar", "structural_tag")
-            if getattr(outputs, name) is not None
-        ]
+    if outputs is not None and outputs.structural_tag is not None:
+        found.append(
+            ("structured_outputs.structural_tag", "structural_tag is not supported", _NO_TAGS)
+        )
     if isinstance(body, CompletionBody):
         if body.suffix:
             found.append(("suffix", "text cannot be inserted before a suffix", ""))

@@ -17,7 +17,7 @@ from radixlm import (
     gen_int,
     gen_string,
 )
-from radixlm.grammar.spec import Choice, JsonSchema, Regex
+from radixlm.grammar.spec import Choice, Gbnf, JsonSchema, Lark, Regex
 from radixlm.lang.testing import Answer
 
 
@@ -30,7 +30,16 @@ def test_each_constraint_becomes_its_spec() -> None:
         '{"properties": {"z": {}, "a": {}}}'
     )
     assert isinstance(gen("x", schema=int).constraint, JsonSchema)
+    assert gen("x", grammar='start: "a"').constraint == Lark('start: "a"')
+    assert gen("x", grammar='root ::= "a"').constraint == Gbnf('root ::= "a"')
+    assert gen("x", grammar=Lark('x: "a"', "x")).constraint == Lark('x: "a"', "x")
     assert gen("x").constraint is None
+
+
+def test_what_is_no_grammar_is_refused() -> None:
+    with pytest.raises(ProgramError) as caught:
+        gen("x", grammar=7)  # type: ignore[arg-type]
+    assert caught.value.place == "grammar"
 
 
 def test_a_gen_takes_one_constraint() -> None:

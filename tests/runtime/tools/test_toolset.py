@@ -21,6 +21,13 @@ def tool(name: str, parameters: Any = None, **more: Any) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "parameters": parameters, **more}}
 
 
+def custom(name: str, form: Any = None) -> dict[str, Any]:
+    return {
+        "type": "custom",
+        "custom": {"name": name, **({} if form is None else {"format": form})},
+    }
+
+
 WEATHER = tool("get_weather", CITY, description="Weather of a city", strict=None)
 NOW = tool("now")
 CALL_WEATHER = '<tool_call>\n{"name": "get_weather", "arguments": {"city":"Oslo"}}\n</tool_call>'
@@ -119,7 +126,18 @@ def test_text_that_the_token_limit_cuts_is_told_from_calls_that_end() -> None:
     [
         ("x", None, "tools"),
         (["x"], None, "tools[0]"),
-        ([{"type": "custom", "custom": {"name": "x"}}], None, "tools[0].type"),
+        ([{"type": "web_search"}], None, "tools[0].type"),
+        ([{"type": "custom"}], None, "tools[0].custom"),
+        ([{"type": "custom", "custom": {"name": "a b"}}], None, "tools[0].custom.name"),
+        ([custom("x", 5)], None, "tools[0].custom.format"),
+        ([custom("x", {"type": "json"})], None, "tools[0].custom.format.type"),
+        ([custom("x", {"type": "grammar"})], None, "tools[0].custom.format.syntax"),
+        ([custom("x", {"type": "grammar", "grammar": {"syntax": "abnf"}})], None,
+         "tools[0].custom.format.grammar.syntax"),
+        ([custom("x", {"type": "grammar", "grammar": {"syntax": "lark", "definition": 5}})], None,
+         "tools[0].custom.format.grammar.definition"),
+        ([NOW, custom("now")], None, "tools[1].custom.name"),
+        ([NOW, custom("x")], {"type": "custom", "custom": {"name": "y"}}, "tool_choice.custom.name"),
         ([{"type": "function"}], None, "tools[0].function"),
         ([NOW, tool("")], None, "tools[1].function.name"),
         ([tool("a b")], None, "tools[0].function.name"),
@@ -135,7 +153,8 @@ def test_text_that_the_token_limit_cuts_is_told_from_calls_that_end() -> None:
         ([NOW], "always", "tool_choice"),
         ([NOW], 5, "tool_choice"),
         ([], "required", "tool_choice"),
-        ([NOW], {"type": "custom"}, "tool_choice.type"),
+        ([NOW], {"type": "custom"}, "tool_choice.custom"),
+        ([NOW], {"type": "web_search"}, "tool_choice.type"),
         ([NOW], {"type": "function"}, "tool_choice.function"),
         ([NOW], {"type": "function", "function": {"name": "x"}}, "tool_choice.function.name"),
         ([NOW], {"type": "function", "function": {"name": ["now"]}}, "tool_choice.function.name"),

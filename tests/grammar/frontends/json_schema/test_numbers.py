@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_recogniser import slow_accepts
 
-from radixlm.grammar.expr import Expr, Grammar
+from radixlm.grammar.expr import Expr, Grammar, Limits
 from radixlm.grammar.frontends.json_schema.numbers import (
     NumberSet,
     fraction_text,
@@ -133,3 +134,29 @@ def test_numbers_have_bounded_length():
     assert not in_language(number_text(NumberSet()), "0." + "1" * 41)
     assert not in_language(integer_text(NumberSet(low=Decimal(5))), "1" * 41)
     assert json.loads("9" * 40 + "." + "9" * 40 + "e199") < float("inf")
+
+
+def test_limits_bound_the_length_of_numbers():
+    limits = replace(
+        Limits(), number_integer_digits=3, number_fraction_digits=2, number_exponent=12
+    )
+    free, low = NumberSet(), NumberSet(low=Decimal("1.5"))
+    for language in (number_text(free, limits), number_text(low, limits)):
+        for text in ("999", "2.25", "3.1e12", "3e+9"):
+            assert in_language(language, text), text
+        for text in ("1000", "2.125", "3e13"):
+            assert not in_language(language, text), text
+        assert in_language(number_text(free), "1000.125e13")
+    for numbers in (free, NumberSet(low=Decimal(2))):
+        assert in_language(integer_text(numbers, limits), "999")
+        assert not in_language(integer_text(numbers, limits), "1000")
+    halves = NumberSet(multiples=(Fraction(1, 2),))
+    assert in_language(number_text(halves, limits), "100.50")
+    assert not in_language(number_text(halves, limits), "100.500")
+    assert in_language(fraction_text(free, limits), "100.25")
+    assert not in_language(fraction_text(free, limits), "100.125")
+
+
+def test_texts_of_equal_sets_are_one_object():
+    assert number_text(NumberSet(low=Decimal(1))) is number_text(NumberSet(low=Decimal("1.0")))
+    assert number_text(NumberSet()) is not number_text(NumberSet(), Limits(number_exponent=9))

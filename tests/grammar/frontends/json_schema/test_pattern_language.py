@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from radixlm.errors import GrammarError
 from radixlm.grammar.frontends.json_schema.code_points import (
     accepts,
-    length_range,
     within_lengths,
 )
+from radixlm.grammar.frontends.json_schema.lengths import length_range
 from radixlm.grammar.frontends.json_schema.pattern_language import search_language
 
 ALPHABET = "ab-"

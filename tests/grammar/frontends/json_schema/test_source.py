@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from schema_checks import grammar_of, refused
 
 from radixlm.errors import GrammarError
 from radixlm.grammar.expr import Limits
+from radixlm.grammar.frontends.json_schema import source
 from radixlm.grammar.frontends.json_schema.source import parse, value_key, value_text
 
 _json = st.recursive(
@@ -110,3 +112,46 @@ def test_limits_are_named():
 
 def test_a_huge_enum_is_only_work():
     grammar_of({"enum": [f"value {i}" for i in range(5000)]})
+
+
+_pieces = st.sampled_from(
+    ['"a":1', '"a" :1', '"":[', "{", "}", "[", "]", ",", ":", '"x"', '"\\":"', '":"', "-0", "1.50", "2e5", "1e999", "NaN", " ", "\n", "\x01", '"é"',
+     '"\\ud800"', '"\\ud83d\\ude00"', '"\ud800"', "9" * 401, "9" * 30, "tru", "null"]
+)  # fmt: skip
+
+
+@given(
+    st.one_of(
+        st.lists(_pieces, max_size=8).map("".join),
+        st.lists(st.tuples(st.text('ab:"\\', max_size=2), _json), max_size=4).map(
+            lambda members: (
+                "{" + ",".join(f"{json.dumps(k)}:{json.dumps(v)}" for k, v in members) + "}"
+            )
+        ),
+    )
+)
+def test_the_quick_reading_never_differs_from_the_careful_one(text: str):
+    def outcome(read: Any) -> object:
+        try:
+            return spelled(read())
+        except GrammarError as error:
+            return (error.message, error.place)
+
+    def spelled(tree: Any) -> object:
+        if isinstance(tree, dict):
+            return [(key, spelled(value)) for key, value in tree.items()]
+        if isinstance(tree, list):
+            return [spelled(value) for value in tree]
+        return (type(tree).__name__, getattr(tree, "text", tree))
+
+    with pytest.MonkeyPatch.context() as patch:
+        quick = outcome(lambda: parse(text, Limits()))
+        patch.setattr(source, "_SPACED_COLON", re.compile(""))  # found everywhere: never sure
+        assert outcome(lambda: parse(text, Limits())) == quick
+
+
+def test_an_ordinary_schema_is_read_quickly(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(source, "_carefully", lambda *_: pytest.fail("read twice"))
+    text = '{"a": {"b": [1, -0, 2.50, "x:\\"y"]}, "c": "\\u00e9"}'
+    tree = parse(text, Limits())
+    assert value_text(tree) == '{"a":{"b":[1,0,2.50,"x:\\"y"]},"c":"é"}'

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_recogniser import slow_accepts
 
-from radixlm.grammar.expr import Expr, Grammar, chars, conj, minus, repeat, star
+from radixlm.grammar.expr import Expr, Grammar, Seq, chars, conj, minus, repeat, star
 from radixlm.grammar.frontends.json_schema.code_points import ANY_CHAR, ANY_TEXT, text_language
+from radixlm.grammar.frontends.json_schema.pattern_language import search_language
 from radixlm.grammar.frontends.json_schema.source import string_text
-from radixlm.grammar.frontends.json_schema.strings import OtherTexts, StringText
+from radixlm.grammar.frontends.json_schema.strings import OtherTexts, StringText, any_string
 
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 _specials = st.text(
@@ -100,3 +101,23 @@ def test_strings_other_than_some_texts(texts: list[str], text: str):
     for spelling in (json.dumps(text), json.dumps(text, ensure_ascii=False)):
         assert slow_accepts(Grammar({"s": language}, "s"), spelling) == (text not in texts)
     assert not OtherTexts.can_take(["é"])
+
+
+@given(st.lists(st.text("ab", max_size=12), max_size=30), st.text("abc", max_size=13))
+def test_strings_other_than_many_texts_that_begin_alike(texts: list[str], text: str):
+    language = OtherTexts().quoted(texts)
+    assert slow_accepts(Grammar({"s": language}, "s"), json.dumps(text)) == (text not in texts)
+
+
+def test_nested_texts_need_no_recursion():
+    texts = ["a" * n for n in range(3000)]
+    language = OtherTexts().quoted(texts)
+    assert isinstance(language, Seq)
+
+
+def test_texts_are_remembered_from_schema_to_schema():
+    pattern = search_language("^a+[0-9]$", "")
+    assert search_language("^a+[0-9]$", "elsewhere") is pattern
+    assert StringText().quoted(pattern) is StringText().quoted(pattern)
+    assert StringText().quoted(ANY_TEXT) is any_string(0, None)
+    assert StringText().quoted(repeat(ANY_CHAR, 2, 9)) is any_string(2, 9)

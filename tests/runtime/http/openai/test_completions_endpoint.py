@@ -150,7 +150,7 @@ def test_the_best_of_several_is_the_likeliest_per_token(client: ScriptedClient, 
         ({"prompt": ["a"] * 1000, "n": 1000}, "n"),
         ({"prompt": ["a"] * 1000, "best_of": 1000}, "best_of"),
         ({"prompt": ["a"] * 1025}, "prompt"),
-        ({"guided_grammar": "x"}, "guided_grammar"),
+        ({"guided_grammar": "x", "regex": "a"}, "guided_grammar"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_field(

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from radixlm.errors import UserError
-from radixlm.grammar.spec import Choice, JsonSchema, Regex
+from radixlm.grammar.spec import Choice, Gbnf, JsonSchema, Lark, Regex
 from radixlm.runtime.http.openai.bodies import ChatBody
 from radixlm.runtime.http.openai.constraints import constraint_of
 
@@ -60,6 +60,13 @@ def test_a_schema_is_found_in_each_of_its_places_with_its_key_order(
         ({"guided_choice": ["a", "b"]}, Choice(("a", "b"))),
         ({"structured_outputs": {"choice": ["a", "b"]}}, Choice(("a", "b"))),
         ({"json_schema": True}, JsonSchema("true")),
+        ({"grammar": 'root ::= "a"'}, Gbnf('root ::= "a"')),
+        ({"grammar": 'start: "a"'}, Lark('start: "a"')),
+        ({"ebnf": 'root ::= "a"'}, Gbnf('root ::= "a"')),
+        ({"guided_grammar": 'start: "a"'}, Lark('start: "a"')),
+        ({"structured_outputs": {"grammar": 'root ::= "a"'}}, Gbnf('root ::= "a"')),
+        ({"response_format": {"type": "grammar", "grammar": 'start: "a"'}}, Lark('start: "a"')),
+        ({"grammar": "", "regex": "a"}, Regex("a")),
     ],
 )
 def test_the_other_spellings(fields: dict[str, Any], spec: Any) -> None:
@@ -72,3 +79,9 @@ def test_two_constraints_are_refused_by_both_names() -> None:
     with pytest.raises(UserError, match=r"response_format and regex") as caught:
         found(response_format={"type": "json_object"}, regex="a")
     assert caught.value.place == "regex"
+
+
+def test_the_same_constraint_in_two_spellings_is_one() -> None:
+    text = 'start: "a" | "b"'
+    constraint = found(guided_grammar=text, structured_outputs={"grammar": text})
+    assert constraint == (Lark(text), "structured_outputs.grammar")

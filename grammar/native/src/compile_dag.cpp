@@ -1,0 +1,251 @@
+// One walk over the encoded expressions, without recursion: order, equal parts made one, calls replaced by what they call.
+
+#include "compile_dag.h"
+
+#include <algorithm>
+
+#include "compile_permanent.h"
+
+namespace radix_compile {
+namespace {
+
+// A table from 64-bit keys to numbers, with linear probing.
+class IdTable {
+public:
+    explicit IdTable(const std::vector<int64_t>& ids) {
+        size_t size = 16;
+        while (size < 2 * ids.size()) size *= 2;
+        slots_.assign(size, -1);
+        keys_ = &ids;
+        for (size_t i = 0; i < ids.size(); ++i) {
+            size_t slot = slot_of(ids[i]);
+            if (slots_[slot] < 0) slots_[slot] = int32_t(i);
+        }
+    }
+    int32_t find(int64_t id) const { return slots_[slot_of(id)]; }
+
+private:
+    size_t slot_of(int64_t id) const {
+        size_t slot = mix(0, uint64_t(id)) & (slots_.size() - 1);
+        while (slots_[slot] >= 0 && (*keys_)[slots_[slot]] != id) slot = (slot + 1) & (slots_.size() - 1);
+        return slot;
+    }
+    std::vector<int32_t> slots_;
+    const std::vector<int64_t>* keys_;
+};
+
+template <typename T>
+bool is_same(View<T> left, View<T> right) {
+    return left.size() == right.size() &&
+           (left.size() == 0 || std::memcmp(left.first, right.first, left.size() * sizeof(T)) == 0);
+}
+
+template <typename T>
+uint64_t hash_of_view(View<T> view) {
+    return hash_of(reinterpret_cast<const uint8_t*>(view.first), view.size() * sizeof(T));
+}
+
+// Nodes by content: kind, payload and the numbers of the parts.
+class Interner {
+public:
+    explicit Interner(Dag& dag) : dag_(dag), slots_(256, -1) {}
+
+    // The node equal to `node` with the parts dag.kids[first..], which are dropped again if it was known.
+    int32_t intern(Node node, int32_t first) {
+        node.first_kid = first;
+        uint64_t hash = hash_node(node);
+        size_t slot = hash & (slots_.size() - 1);
+        while (slots_[slot] >= 0) {
+            int32_t known = slots_[slot];
+            if (hashes_[known] == hash && is_equal(dag_.nodes[known], node)) {
+                dag_.kids.resize(first);
+                if (dag_.nodes[known].origin < 0) dag_.nodes[known].origin = node.origin;
+                return known;
+            }
+            slot = (slot + 1) & (slots_.size() - 1);
+        }
+        int32_t number = slots_[slot] = int32_t(dag_.nodes.size());
+        dag_.nodes.push_back(node);
+        hashes_.push_back(hash);
+        if (2 * dag_.nodes.size() > slots_.size()) grow();
+        return number;
+    }
+
+private:
+    View<int32_t> kids(const Node& node) const {
+        return {dag_.kids.data() + node.first_kid, size_t(node.num_kids)};
+    }
+    uint64_t hash_node(const Node& node) const {
+        uint64_t hash = mix(uint64_t(node.kind), uint64_t(node.num_kids));
+        hash = mix(hash, uint64_t(node.lo) * 31 + uint64_t(node.hi));
+        for (int32_t kid : kids(node)) hash = mix(hash, uint64_t(int64_t(kid)));
+        hash = mix(hash, hash_of_view(node.text));
+        hash = mix(hash, hash_of_view(node.info));
+        return mix(hash, hash_of(node.mask));
+    }
+    bool is_equal(const Node& left, const Node& right) const {
+        return left.kind == right.kind && left.lo == right.lo && left.hi == right.hi && left.mask == right.mask &&
+               is_same(kids(left), kids(right)) && is_same(left.text, right.text) && is_same(left.info, right.info);
+    }
+    void grow() {
+        slots_.assign(slots_.size() * 4, -1);
+        for (size_t i = 0; i < hashes_.size(); ++i) {
+            size_t slot = hashes_[i] & (slots_.size() - 1);
+            while (slots_[slot] >= 0) slot = (slot + 1) & (slots_.size() - 1);
+            slots_[slot] = int32_t(i);
+        }
+    }
+    Dag& dag_;
+    std::vector<int32_t> slots_;
+    std::vector<uint64_t> hashes_;
+};
+
+// A part is known as: its node's number, or, while a call's target is still open, -2 - (the target's place in the walk).
+const int32_t kUnknown = -1;
+
+class Walk {
+public:
+    Walk(const Encoded& encoded, const Limits& limits)
+        : limits_(limits), arena_(PermanentArena::instance()), holding_(arena_.reading()), interner_(dag_) {
+        whole_ = read_records(encoded, local_, ids_);
+    }
+
+    Dag run() {
+        IdTable table(ids_);
+        size_t num_places = local_.size() + arena_.size();
+        progress_.assign(num_places, kNew);
+        known_.assign(num_places, kUnknown);
+        has_call_.assign(num_places, 0);
+        int32_t start = place_of(table, whole_);
+        open(start);
+        while (!stack_.empty()) {
+            Open& top = stack_.back();
+            const Node& node = at(top.place);
+            if (top.next == node.num_kids) {
+                close(top, node);
+                continue;
+            }
+            int32_t kid = place_of(table, node.kid_ids[top.next++]);
+            parts_.push_back(kid);
+            if (progress_[kid] == kNew) {
+                open(kid);
+            } else if (progress_[kid] == kOpen) {
+                recursive_.push_back(kid);
+            }
+        }
+        finish(start);
+        return std::move(dag_);
+    }
+
+private:
+    enum Progress : char { kNew, kOpen, kDone };
+    struct Open {
+        int32_t place;
+        int32_t next;        // part to visit
+        size_t first_part;   // in parts_
+    };
+
+    const Node& at(int32_t place) const {
+        size_t index = size_t(place);
+        return index < local_.size() ? local_[index] : arena_.node(int32_t(index - local_.size()));
+    }
+
+    int32_t place_of(const IdTable& table, int64_t id) const {
+        int32_t found = table.find(id);
+        if (found >= 0) return found;
+        found = arena_.find(id);
+        if (found < 0) throw CompileError{"encoding", "the encoded grammar is damaged: a part is missing"};
+        return int32_t(local_.size()) + found;
+    }
+
+    void open(int32_t place) {
+        const Node& node = at(place);
+        if (!node.is_leaf() && node.kind != Kind::Choice && ++num_parts_ > limits_.expressions) {
+            throw CompileError{"expressions", "the grammar has more than limits.expressions=" +
+                                                  std::to_string(limits_.expressions) + " parts"};
+        }
+        check_bounds(node);
+        progress_[place] = kOpen;
+        stack_.push_back({place, 0, parts_.size()});
+    }
+
+    void check_bounds(const Node& node) const {
+        bool is_repeat = node.kind == Kind::Repeat;
+        if (!is_repeat && node.kind != Kind::Members) return;
+        if (node.lo < 0 || node.hi < -1 || (is_repeat && node.hi >= 0 && node.hi < node.lo)) {
+            std::string bounds = std::to_string(node.lo) + " to " + std::to_string(node.hi) + " times has no meaning";
+            throw CompileError{is_repeat ? "repeat" : "members",
+                               (is_repeat ? "a repeat of " : "a member count of ") + bounds};
+        }
+        int64_t bound = std::max(node.lo, node.hi);
+        if (bound > limits_.repeat_bound) {
+            throw CompileError{"repeat_bound", "a repeat of " + std::to_string(bound) +
+                                                   " times exceeds limits.repeat_bound=" +
+                                                   std::to_string(limits_.repeat_bound)};
+        }
+    }
+
+    void close(const Open& top, const Node& node) {
+        int32_t place = top.place;
+        size_t first_part = top.first_part;
+        bool calls = node.kind == Kind::Ref || node.kind == Kind::Members;
+        for (size_t i = first_part; i < parts_.size(); ++i) {  // a part that is still open contains this one: by a call
+            calls = calls || has_call_[parts_[i]] || progress_[parts_[i]] == kOpen;
+        }
+        if (calls && node.is_product()) {
+            throw CompileError{"and", "an intersection or difference may not contain rule calls or member sets"};
+        }
+        has_call_[place] = calls;
+        progress_[place] = kDone;
+        if (node.kind == Kind::Ref) {
+            int32_t called = resolved(parts_[first_part]);
+            known_[place] = called == -2 - place ? never() : called;
+        } else {
+            int32_t first_kid = int32_t(dag_.kids.size());
+            for (size_t i = first_part; i < parts_.size(); ++i) dag_.kids.push_back(resolved(parts_[i]));
+            known_[place] = interner_.intern(node, first_kid);
+        }
+        parts_.resize(first_part);
+        stack_.pop_back();
+    }
+
+    // How a part is known now, calls of finished calls followed.
+    int32_t resolved(int32_t place) const {
+        int32_t known = known_[place];
+        while (known <= -2 && known_[-2 - known] != kUnknown) known = known_[-2 - known];
+        return known == kUnknown ? -2 - place : known;
+    }
+
+    // A call that only ever leads back to itself accepts nothing.
+    int32_t never() { return interner_.intern(Node(), int32_t(dag_.kids.size())); }
+
+    void finish(int32_t start) {
+        for (int32_t& kid : dag_.kids) {
+            if (kid < 0) kid = resolved(-2 - kid);
+        }
+        dag_.root = resolved(start);
+        dag_.is_recursive.assign(dag_.nodes.size(), 0);
+        for (int32_t place : recursive_) dag_.is_recursive[resolved(place)] = 1;
+    }
+
+    const Limits& limits_;
+    PermanentArena& arena_;
+    std::shared_lock<std::shared_mutex> holding_;
+    std::vector<Node> local_;
+    std::vector<int64_t> ids_;
+    int64_t whole_;
+    Dag dag_;
+    Interner interner_;
+    std::vector<char> progress_, has_call_;
+    std::vector<int32_t> known_;
+    std::vector<int32_t> parts_;  // places of the parts of all open nodes
+    std::vector<Open> stack_;
+    std::vector<int32_t> recursive_;
+    int64_t num_parts_ = 0;
+};
+
+}  // namespace
+
+Dag build_dag(const Encoded& encoded, const Limits& limits) { return Walk(encoded, limits).run(); }
+
+}  // namespace radix_compile
