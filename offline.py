@@ -35,7 +35,7 @@ from radixlm.runtime.text_stream import AsyncTextStream, TextStream
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from radixlm.grammar.spec import Gbnf, Lark
+    from radixlm.grammar.spec import AfterReasoning, Gbnf, JsonSchema, Lark
     from radixlm.runtime.progress import ItemProgress
 
 _OF_REQUEST = frozenset({"namespace", "strict_text"})
@@ -51,10 +51,10 @@ class GenerateOptions(SamplingOptions, total=False):
 
     max_tokens: int | None  # None: to the end of the context
     schema: Any  # a pydantic model, dataclass, Literal ... or a JSON Schema as dict or text
-    json_schema: str | Mapping[str, Any] | None  # a JSON Schema as dict or text
+    json_schema: str | Mapping[str, Any] | JsonSchema | None  # a JSON Schema as dict, text or spec
     regex: str | None  # the whole output matches (Python syntax)
     choices: Sequence[str] | None  # the output is one of these
-    grammar: str | Lark | Gbnf | None  # Lark, or GBNF if it has rules written `name ::= ...`
+    grammar: str | Lark | Gbnf | AfterReasoning | None  # text: Lark, or GBNF by its `name ::= ...`
     namespace: str  # salts the prefix cache: nothing is shared with other namespaces
     strict_text: (
         bool  # refuse characters that no token spells, instead of replacing and reporting them

@@ -166,7 +166,7 @@ class Analysis:
                 )
 
     def _check_products(self) -> None:
-        has_ref: set[int] = set()
+        has_ref = set(self.recursive)  # only a call leads back to what contains it
         for expr in self.order:
             is_called = isinstance(expr, Ref | Members)
             if is_called or any(id(child) in has_ref for child in self.children(expr)):

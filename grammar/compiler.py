@@ -25,6 +25,7 @@ from .native.library import is_built
 from .product import build_products
 from .program import GrammarProgram
 from .spec import Spec
+from .unlisted import written_out
 
 __all__ = ["Limits", "ProgramCache", "compile_grammar", "compile_spec"]
 
@@ -47,7 +48,7 @@ def compile_grammar(
     """Compile `grammar`, natively where that is built; see `compile_spec`."""
     limits = limits or Limits()
     if is_built():
-        return GrammarProgram.from_body(compile_body(grammar, alphabet, limits))
+        return GrammarProgram.of_compiler(compile_body(grammar, alphabet, limits))
     return compile_by_passes(grammar, alphabet, limits)
 
 
@@ -56,7 +57,7 @@ def compile_by_passes(grammar: Grammar, alphabet: bytes, limits: Limits) -> Gram
     if len(alphabet) != 256:
         raise GrammarError(f"an alphabet has 256 entries, not {len(alphabet)}")
     allowed = sum(1 << byte for byte, is_known in enumerate(alphabet) if is_known)
-    analysis = Analysis(grammar, limits)
+    analysis = Analysis(written_out(grammar), limits)
     products = build_products(analysis, allowed)
     analysis.find_nullable({key: dfa.accepting[:1] == (True,) for key, dfa in products.items()})
     graph = Graph(limits)

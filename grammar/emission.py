@@ -30,34 +30,15 @@ def emit(graph: Graph, start: int, alphabet: int) -> GrammarProgram:
     rows = _Rows(graph, number, regions)
     for state in order:
         rows.add_state(state)
-    num_literal_bytes = sum(len(data) - 1 for _, data, _ in rows.literals)
-    num_states = len(order) + num_literal_bytes
-    if num_states > graph.limits.states:
-        limit = graph.limits.states
-        raise GrammarError(
-            f"the grammar needs {num_states} automaton states, more than limits.states={limit}",
-            keyword="states",
-        )
+    num_states = len(order) + sum(len(data) - 1 for _, data, _ in rows.literals)
+    _check_size("states", num_states, graph.limits.states)
     distances = _distances(graph, order)
     edges, literal_distances = _edges(rows, len(order), distances)
-    if edges[0].size > graph.limits.transitions:
-        limit = graph.limits.transitions
-        raise GrammarError(
-            f"the grammar needs {edges[0].size} automaton edges, more than limits.transitions={limit}",
-            keyword="transitions",
-        )
+    _check_size("transitions", edges[0].size, graph.limits.transitions)
     masks = rows.masks | {1 << byte for byte in set(b"".join(data for _, data, _ in rows.literals))}
     class_of_byte, num_classes = _class_table(masks)
     loops = list(rows.loop_number)
-    sets = [
-        SetMove(
-            tuple(regions[region] for region in move.members),
-            move.separator if move.separator < 0 else regions[move.separator],
-            move.rules,
-            number[move.exit],
-        )
-        for move in map(graph.sets.__getitem__, rows.set_number)
-    ]
+    sets = [rows.renumbered(graph.sets[index]) for index in rows.set_number]
     rank = {
         region: position for position, region in enumerate(call_order(graph, rows.left_calls()))
     }
@@ -94,6 +75,14 @@ def emit(graph: Graph, start: int, alphabet: int) -> GrammarProgram:
         region_rank=np.array([rank[region] for region in regions], dtype=np.int32),
         distances=np.concatenate([np.array(distances, dtype=np.int64), literal_distances]),
     )
+
+
+def _check_size(what: str, size: int, limit: int) -> None:
+    if size > limit:
+        raise GrammarError(
+            f"the grammar needs {size} automaton {what}, more than limits.{what}={limit}",
+            keyword=what,
+        )
 
 
 def _column(rows: list[tuple[int, ...]], index: int) -> I32:
@@ -152,6 +141,12 @@ class _Rows:
         self.sets.extend(
             (source, self.set_number.setdefault(move, len(self.set_number))) for move in state.sets
         )
+
+    def renumbered(self, move: SetMove) -> SetMove:
+        """A set in the program's numbers."""
+        members = tuple(self.regions[region] for region in move.members)
+        separator = move.separator if move.separator < 0 else self.regions[move.separator]
+        return SetMove(members, separator, move.rules, self.number[move.exit])
 
     def left_calls(self) -> list[list[int]]:
         """Per graph region, what it may call at its first position; empty for regions nobody uses."""

@@ -12,6 +12,7 @@ vocabularies, JSON or regex syntax.
     And(items)       what all accept     Minus(keep, drop)   what `keep` accepts and `drop` does not: both over Ref-free parts only
     Erase(item, mask)      what `item` accepts, with the bytes of `mask` taken out of it; Ref-free too
     Members(items, separator, lo, hi, clauses, is_ordered)     a set of members in one text, see the class
+    Unlisted(texts, plain, tail, special)    other texts than those of a list, see the class and `unlisted.py`; Ref-free
     Ref(name)        whatever the rule `name` accepts
 
 Expressions are immutable, equal by value, and may share parts freely (a DAG): the compiler works on each shared object once. They are
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 
 import msgspec
 
@@ -128,7 +130,19 @@ class Ref(msgspec.Struct, frozen=True, gc=False):
     name: str
 
 
-Expr = Bytes | Lit | Chars | Seq | Alt | Repeat | And | Minus | Erase | Members | Ref
+class Unlisted(msgspec.Struct, frozen=True):
+    """Texts off a list: along the tree of the beginnings of `texts`, and out of it by a byte of `plain` and then `tail`, or by `special`.
+
+    Or ending inside it, where no text of the list ends. `texts` are sorted, differ, and are made of `plain` bytes only; at least one.
+    """
+
+    texts: tuple[bytes, ...]
+    plain: int
+    tail: Expr
+    special: Expr
+
+
+Expr = Bytes | Lit | Chars | Seq | Alt | Repeat | And | Minus | Erase | Members | Ref | Unlisted
 
 EMPTY = Seq(())
 NEVER = Alt(())
@@ -214,21 +228,27 @@ def seq(*items: Expr) -> Expr:
     flat: list[Expr] = []
     last: Lit | None = None  # the end of `flat`, where that is a literal
     for item in items:
-        parts: tuple[Expr, ...] = (item,)
-        if type(item) is Seq and len(item.items) <= _MAX_FLATTENED:
-            parts = item.items  # a longer one is worth sharing
-        for part in parts:
-            if type(part) is Lit:
-                if last is None:
-                    last = part
-                    flat.append(part)
-                else:
-                    last = flat[-1] = Lit(last.data + part.data)
-            elif type(part) is Alt and not part.items:
-                return NEVER
+        if type(item) is Lit:
+            if last is None:
+                last = item
+                flat.append(item)
             else:
-                last = None
-                flat.append(part)
+                last = flat[-1] = Lit(last.data + item.data)
+        elif (
+            type(item) is Seq and len(item.items) <= _MAX_FLATTENED
+        ):  # a longer one is worth sharing
+            parts = item.items
+            if parts and last is not None and type(parts[0]) is Lit:
+                flat[-1] = Lit(last.data + parts[0].data)
+                parts = parts[1:]
+            flat += parts
+            end = flat[-1] if flat else None
+            last = end if type(end) is Lit else None
+        elif type(item) is Alt and not item.items:
+            return NEVER
+        else:
+            last = None
+            flat.append(item)
     return flat[0] if len(flat) == 1 else Seq(tuple(flat)) if flat else EMPTY
 
 
@@ -322,16 +342,37 @@ def ref(name: str) -> Expr:
 
 
 CONSTANTS: dict[int, Expr] = {}
-"""The expressions given to `constant`, by id."""
+"""The expressions given to `constant`, by id, in the order in which they were given. It only grows."""
+CONSTANT_RULES: dict[str, Expr] = {}
+"""The rules that constants may call: the same ones in every grammar that has them. It only grows."""
 
 
 def constant(item: Expr) -> Expr:
     """Declare `item` a constant of the process: it lives as long as that, so what is worked out of it can be kept by its identity.
 
-    For a fixed number of Ref-free expressions only, such as the text of any JSON number; never for one that depends on a constraint.
+    For a bounded number of expressions only, such as the text of any JSON number; never for one that depends on a constraint. It calls no
+    rules but those of CONSTANT_RULES.
     """
     CONSTANTS[id(item)] = item
     return item
+
+
+_constant_calls: dict[str, Expr] = {}
+_lock = Lock()
+
+
+def constant_call(rules: Mapping[str, Expr], start: str) -> Expr:
+    """A call of `start`, declared a constant; the one given before, if there is one.
+
+    `rules` call one another and other constant rules only; their names are used for nothing else. A grammar that holds the call has all of
+    them, as they are in CONSTANT_RULES.
+    """
+    with _lock:
+        if start not in _constant_calls:
+            for name, body in rules.items():
+                constant(CONSTANT_RULES.setdefault(name, body))
+            _constant_calls[start] = constant(Ref(start))
+        return _constant_calls[start]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,7 @@ U8 = npt.NDArray[np.uint8]
 
 _MAGIC = b"RXGP0002"
 _DIGEST_BYTES = 16
+_SIZE_BYTES = 8  # before each array
 _MAX_BOUND = 1 << 40
 
 
@@ -97,6 +99,8 @@ class GrammarProgram:
     @property
     def num_bytes(self) -> int:
         """Size of the arrays, for cache budgets."""
+        if self.body:
+            return len(self.body) - _SIZE_BYTES * len(_ARRAYS)
         return sum(getattr(self, name).nbytes for name, _ in _ARRAYS)
 
     def to_body(self) -> bytes:
@@ -129,21 +133,25 @@ class GrammarProgram:
 
     @staticmethod
     def from_body(body: bytes) -> GrammarProgram:
-        """The program of what `to_body` gave, or the native compiler; its values are not checked."""
-        arrays: dict[str, np.ndarray] = {}
-        position = 0
-        for name, dtype in _ARRAYS:
-            size = int.from_bytes(body[position : position + 8], "little")
-            position += 8
-            if position + size > len(body) or size % dtype.itemsize:
-                raise GrammarError(
-                    f"the compiled grammar is damaged: array {name} has a wrong size"
-                )
-            arrays[name] = np.frombuffer(body, dtype, size // dtype.itemsize, position)
-            position += size
-        if position != len(body):
-            raise GrammarError("the compiled grammar is damaged: bytes follow its end")
-        return GrammarProgram(**arrays, body=body)
+        """The program of what `to_body` gave; its values are not checked."""
+        return GrammarProgram(**_arrays_of(body), body=body)
+
+    @staticmethod
+    def of_compiler(body: bytes) -> GrammarProgram:
+        """The same of what the native compiler has just made: the arrays are read when one is asked for, which is rare."""
+        program = object.__new__(GrammarProgram)
+        object.__setattr__(program, "body", body)
+        return program
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """An array that was not read yet: all of them are."""
+            if name not in _NAMES:
+                raise AttributeError(name)
+            for array, values in _arrays_of(self.body).items():
+                object.__setattr__(self, array, values)
+            return object.__getattribute__(self, name)
 
     def check(self) -> None:
         """GrammarError unless every index is in range and every list has its shape."""
@@ -226,3 +234,19 @@ _DTYPES = {"I32": np.dtype("<i4"), "I64": np.dtype("<i8"), "U8": np.dtype("u1")}
 _ARRAYS = [
     (part.name, _DTYPES[str(part.type)]) for part in fields(GrammarProgram) if part.name != "body"
 ]
+_NAMES = frozenset(name for name, _ in _ARRAYS)
+
+
+def _arrays_of(body: bytes) -> dict[str, Any]:
+    arrays: dict[str, Any] = {}
+    position = 0
+    for name, dtype in _ARRAYS:
+        size = int.from_bytes(body[position : position + _SIZE_BYTES], "little")
+        position += _SIZE_BYTES
+        if position + size > len(body) or size % dtype.itemsize:
+            raise GrammarError(f"the compiled grammar is damaged: array {name} has a wrong size")
+        arrays[name] = np.frombuffer(body, dtype, size // dtype.itemsize, position)
+        position += size
+    if position != len(body):
+        raise GrammarError("the compiled grammar is damaged: bytes follow its end")
+    return arrays

@@ -14,6 +14,7 @@ numpy operations:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -138,10 +139,20 @@ class Vocabulary:
         spelled = set(b"".join(texts))
         self.alphabet = bytes(int(byte in spelled) for byte in range(256))
         self.single_bytes = {data[0] for data in texts if len(data) == 1}
-        self.trie = Trie(self.text_ids, texts)
-        self.max_token_bytes = self.trie.max_token_bytes
+        self.max_token_bytes = max(map(len, texts), default=0)
         self.eos_mask = pack_ids(np.array(self.eos_token_ids, dtype=np.int64), self.vocab_size)
-        self.slices = (
+
+    # Made when first used: native matching has tries of its own.
+
+    @cached_property
+    def trie(self) -> Trie:
+        """All tokens that are text."""
+        return Trie(self.text_ids, [self.token_bytes[i] or b"" for i in self.text_ids])
+
+    @cached_property
+    def slices(self) -> tuple[Slice, ...]:
+        """Tokens that free text, and letters and digits, take as a whole."""
+        return (
             Slice(_ASCII_TEXT, True, self),
             Slice(bytes(byte for byte in range(0x80) if chr(byte).isalnum()), False, self),
         )

@@ -14,7 +14,7 @@ from ..errors import OutputError, ProgramError
 from .plain_text import check_text
 
 if TYPE_CHECKING:
-    from ..grammar.spec import Choice, Gbnf, JsonSchema, Lark, Regex, Spec
+    from ..grammar.spec import AfterReasoning, Choice, Gbnf, JsonSchema, Lark, Regex, Spec
     from ..runtime.messages import Output
 
 Decode: TypeAlias = "Callable[[Output], Any]"
@@ -32,7 +32,7 @@ def only_constraint(options: Mapping[str, Any], asker: str) -> tuple[str, Any] |
     return next(iter(given.items()), None)
 
 
-def text_spec(name: str, value: Any) -> Regex | Choice | JsonSchema | Lark | Gbnf:
+def text_spec(name: str, value: Any) -> Regex | Choice | JsonSchema | Lark | Gbnf | AfterReasoning:
     """The spec of `regex`, `choices`, `json_schema` or `grammar`. ProgramError, PromptError for a value that is none."""
     from ..grammar.spec import Choice, JsonSchema, Regex
 
@@ -42,19 +42,20 @@ def text_spec(name: str, value: Any) -> Regex | Choice | JsonSchema | Lark | Gbn
         return Choice(check_choices(value))
     if name == "grammar":
         return check_grammar(value)
-    return JsonSchema(schema_text(value))
+    return value if isinstance(value, JsonSchema) else JsonSchema(schema_text(value))
 
 
 def constraint_of(options: Mapping[str, Any]) -> tuple[Spec | None, Decode]:
     """The spec of a request's constraint, and the way from an output to its value: parsed JSON, an instance, else text.
 
-    `schema` is a pydantic model, dataclass, Literal ... or, like `json_schema`, a JSON Schema as dict or text.
+    `schema` is a pydantic model, dataclass, Literal ... or, like `json_schema`, a JSON Schema as dict, text or `grammar.spec.JsonSchema`,
+    whose options say the order of properties and the white space.
     """
     found = only_constraint(options, "a request")
     if found is None:
         return None, text_of
     name, value = found
-    if name == "schema" and not isinstance(value, str | Mapping):
+    if name == "schema" and not _is_json_schema(value):
         from .schema import typed_schema
 
         typed = typed_schema(value)
@@ -77,6 +78,12 @@ def check_choices(choices: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cast("tuple[str, ...]", items)))
 
 
+def _is_json_schema(value: object) -> bool:
+    from ..grammar.spec import JsonSchema
+
+    return isinstance(value, str | Mapping | JsonSchema)
+
+
 def check_regex(regex: object) -> str:
     """The pattern. ProgramError if it is not a string."""
     if not isinstance(regex, str):
@@ -84,18 +91,18 @@ def check_regex(regex: object) -> str:
     return regex
 
 
-def check_grammar(grammar: object) -> Lark | Gbnf:
+def check_grammar(grammar: object) -> Lark | Gbnf | AfterReasoning:
     """The spec of a grammar given as text (Lark, or GBNF if it has rules written `name ::= ...`) or as a spec. ProgramError for what is neither."""
     from ..grammar.dialects import spec_of_text
-    from ..grammar.spec import Gbnf, Lark
+    from ..grammar.spec import AfterReasoning, Gbnf, Lark
 
-    if isinstance(grammar, Lark | Gbnf):
+    if isinstance(grammar, Lark | Gbnf | AfterReasoning):
         return grammar
     if not isinstance(grammar, str):
         raise ProgramError(
             f"grammar={grammar!r:.80} is no grammar",
             place="grammar",
-            hint="It is a text, or a Lark or Gbnf of radixlm.grammar.spec",
+            hint="It is a text, or a Lark, Gbnf or AfterReasoning of radixlm.grammar.spec",
         )
     return spec_of_text(grammar)
 

@@ -34,7 +34,10 @@ def run(address: str, cpu_s: float, max_message_bytes: int, parent_pid: int) -> 
     """Serve jobs at `address` until the parent ends."""
     lower_own_priority()
     from ..grammar.compiler import compile_spec
+    from ..grammar.spec import JsonSchema
 
+    # the commonest front end and its constants are there before the first job
+    compile_spec(JsonSchema('{"type": "object"}'), bytes([1]) * 256)
     transport = Transport(max_message_bytes)
     end = BlockingEnd(transport.pair(address, bind=False))
     end.send(READY)

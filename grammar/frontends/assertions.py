@@ -16,13 +16,34 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ...errors import GrammarError
-from ..expr import And, Bytes, Erase, Expr, Minus, alt, chars, outside_ranges, seq, star
+from ..expr import (
+    Alt,
+    And,
+    Bytes,
+    Erase,
+    Expr,
+    Minus,
+    Repeat,
+    Seq,
+    alt,
+    chars,
+    outside_ranges,
+    seq,
+    star,
+)
 from .char_classes import Ranges
 
 _MARKER_BYTES = (0xC0, 0xC1, 0xF5, 0xF6, 0xF7, 0xF8, 0xF9, 0xFA, 0xFB, 0xFC, 0xFD, 0xFE, 0xFF)
-_GAP = star(Bytes(sum(1 << byte for byte in _MARKER_BYTES)))
+_ALL_MARKERS = sum(1 << byte for byte in _MARKER_BYTES)
+_GAP = star(Bytes(_ALL_MARKERS))
 _ANY = seq(chars((0, 0x10FFFF)), _GAP)
 _ALL = seq(_GAP, star(_ANY))
+
+
+MAX_COPIES = 2000
+"""How often repeats may write out a part with an assertion in it."""
+MAX_EMPTY_COPIES = 200
+"""The same of a part that may be no more than its assertions."""
 
 
 class Anchor(Enum):
@@ -42,6 +63,21 @@ class Anchor(Enum):
 def gap() -> Expr:
     """Any run of markers: what may follow a character inside an expression given to `look`."""
     return _GAP
+
+
+def may_vanish(marked: Expr) -> bool:
+    """May a part with markers be empty once they are taken out?"""
+    match marked:
+        case Bytes(mask):
+            return mask & ~_ALL_MARKERS == 0
+        case Seq(items):
+            return all(map(may_vanish, items))
+        case Alt(items):
+            return any(map(may_vanish, items))
+        case Repeat(item, lo):
+            return lo == 0 or may_vanish(item)
+        case _:
+            return False
 
 
 @dataclass(slots=True)
@@ -126,7 +162,7 @@ class Assertions:
 def _gap_without(marker: Expr) -> Expr:
     """Any run of the other markers."""
     taken = marker.mask if isinstance(marker, Bytes) else 0
-    return star(Bytes(sum(1 << byte for byte in _MARKER_BYTES) & ~taken))
+    return star(Bytes(_ALL_MARKERS & ~taken))
 
 
 def _boundaries(

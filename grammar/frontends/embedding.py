@@ -1,21 +1,38 @@
 """Several grammars in one: each one's rules under names of their own.
 
-Owns the renaming of rules and of the calls that name them. What calls nothing stays the same object. Works without Python recursion.
+Owns the renaming of rules and of the calls that name them. What calls nothing stays the same object; so do the rules of the process's
+constants, which have one name everywhere. Works without Python recursion.
 """
 
 from __future__ import annotations
 
 from operator import is_
 
-from ..expr import CONSTANTS, Alt, Expr, Grammar, Member, Members, Ref, Repeat, Seq, ref
+from ..expr import (
+    CONSTANT_RULES,
+    CONSTANTS,
+    Alt,
+    Expr,
+    Grammar,
+    Member,
+    Members,
+    Ref,
+    Repeat,
+    Seq,
+    ref,
+)
 
 
 def embed(grammar: Grammar, prefix: str, rules: dict[str, Expr]) -> Expr:
     """Add the rules of `grammar` to `rules`, their names led by `prefix`; a call of its start."""
     renamed: dict[int, Expr] = {}
     for name, body in grammar.rules.items():
-        rules[prefix + name] = _renamed(body, prefix, renamed)
-    return ref(prefix + grammar.start)
+        if CONSTANT_RULES.get(name) is body:
+            rules[name] = body
+        else:
+            rules[prefix + name] = _renamed(body, prefix, renamed)
+    is_constant = CONSTANT_RULES.get(grammar.start) is grammar.rules[grammar.start]
+    return ref(grammar.start if is_constant else prefix + grammar.start)
 
 
 def _renamed(whole: Expr, prefix: str, renamed: dict[int, Expr]) -> Expr:

@@ -29,7 +29,7 @@ from ..expr import (
     seq,
 )
 from ..spec import Regex, Spec
-from .assertions import Anchor, Assertions, gap
+from .assertions import MAX_COPIES, MAX_EMPTY_COPIES, Anchor, Assertions, gap, may_vanish
 from .char_classes import ASCII, Ranges, ignoring_case, unicode_class
 
 _REFUSED = {  # opcode -> name, and how it is written, to find its column
@@ -87,6 +87,10 @@ class _Translation:
         self._limits = limits
         self._assertions: Assertions | None = None
         self._is_looking = False
+        self._num_copies = (
+            1  # of what is being read: the counts of the repeats around it, multiplied
+        )
+        self._num_assertions = 0
 
     def whole(self, nodes: Sequence[Node], flags: int) -> Expr:
         """The language of the whole pattern."""
@@ -111,7 +115,7 @@ class _Translation:
             return self._sequence(inner, (flags | added) & ~removed, depth + 1)
         if op in ("MAX_REPEAT", "MIN_REPEAT"):
             low, high, inner = argument
-            return self._repeat(int(low), int(high), self._sequence(inner, flags, depth + 1))
+            return self._repeat(int(low), int(high), inner, flags, depth)
         if op == "AT":
             return self._anchor(str(argument), flags)
         if op in ("ASSERT", "ASSERT_NOT"):
@@ -133,7 +137,7 @@ class _Translation:
         one: Expr = Chars(ranges) if ranges else NEVER
         return seq(one, gap()) if self._is_looking else one
 
-    def _repeat(self, low: int, high: int, item: Expr) -> Expr:
+    def _repeat(self, low: int, high: int, inner: Iterable[Node], flags: int, depth: int) -> Expr:
         bound = low if high > _MAX_REPEAT else high
         if bound > self._limits.repeat_bound:
             raise GrammarError(
@@ -141,7 +145,23 @@ class _Translation:
                 place=self._column(rf"\{{[\d,]*{bound}"),
                 keyword="repeat_bound",
             )
+        outer, num_before = self._num_copies, self._num_assertions
+        self._num_copies = min(outer * max(bound, 1), self._limits.repeat_bound)
+        item = self._sequence(inner, flags, depth + 1)
+        if self._num_assertions > num_before:
+            self._check_copies(item)
+        self._num_copies = outer
         return repeat(item, low, None if high > _MAX_REPEAT else high)
+
+    def _check_copies(self, item: Expr) -> None:
+        """Repeats around assertions are written out: what can be empty between its assertions takes time cubic in the copies."""
+        most = MAX_EMPTY_COPIES if may_vanish(item) else MAX_COPIES
+        if self._num_copies > most:
+            raise GrammarError(
+                f"an assertion is inside repeats of more than {most} times",
+                place=self._column(r"\(\?<?[=!]|\\[bB]|\^|\$"),
+                keyword="assertion",
+            )
 
     def _anchor(self, at: str, flags: int) -> Expr:
         is_multiline, is_ascii = bool(flags & re.MULTILINE), bool(flags & re.ASCII)
@@ -173,6 +193,7 @@ class _Translation:
         return self._known_assertions().look(inside, is_behind=is_behind, is_negative=is_negative)
 
     def _known_assertions(self) -> Assertions:
+        self._num_assertions += 1
         if self._assertions is None:
             self._assertions = Assertions(unicode_class("word"), ASCII["word"])
         return self._assertions

@@ -7,23 +7,25 @@ the object, and parts are named by their ids, so the native side does all the li
     BYTES    LIT size*    SEQ, ALT, AND count* id**    REPEAT lo* hi* id*    REF id* (the rules' expressions)
     and in blocks of one expression each:
     CHARS count (lo hi)*    MINUS id id    ERASE id    CHOICE count size* (an ALT of literals)
+    UNLISTED count size* id id (the texts' sizes; tail and special)
     MEMBERS num_ids num_info lo hi info* id*   with info = is_ordered, is_run of each item, number of clauses,
                                                (count needs* count bars*) of each clause; ids = separator, items
 
-The texts of LIT and CHOICE and the byte sets of BYTES and ERASE (32 bytes each) stand in two further buffers, in the order of their use.
+The texts of LIT, CHOICE and UNLISTED and the byte sets of BYTES, ERASE and UNLISTED (32 bytes each) stand in two further buffers, in the order of their use.
 """
 
 from __future__ import annotations
 
-import struct
 import threading
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import TypeVar
+from itertools import chain, islice
 
 from ...errors import GrammarError
 from ..expr import (
+    CONSTANT_RULES,
+    CONSTANTS,
     Alt,
     And,
     Bytes,
@@ -37,14 +39,27 @@ from ..expr import (
     Ref,
     Repeat,
     Seq,
+    Unlisted,
 )
 
-_BYTES, _LIT, _CHARS, _SEQ, _ALT, _REPEAT, _AND, _MINUS, _ERASE, _MEMBERS, _REF, _CHOICE = range(12)
+(
+    _BYTES,
+    _LIT,
+    _CHARS,
+    _SEQ,
+    _ALT,
+    _REPEAT,
+    _AND,
+    _MINUS,
+    _ERASE,
+    _MEMBERS,
+    _REF,
+    _CHOICE,
+    _UNLISTED,
+) = range(13)
 _MIN_CHOICE = 8  # alternatives from which on it pays to look whether all are literals
 
 _ONLY_LIT = {Lit}
-
-_E = TypeVar("_E", bound=Expr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +72,20 @@ class Encoding:
 
 
 class _Walk:
-    """One encoding in progress; `seen` are ids that need no record."""
+    """One encoding in progress; `seen` are ids that need no record any more, nor do those of permanent expressions."""
 
     __slots__ = ("blocks", "masks", "rules", "seen", "texts")
 
-    def __init__(self, rules: Mapping[str, Expr], seen: set[int]) -> None:
+    def __init__(self, rules: Mapping[str, Expr]) -> None:
         self.rules = rules
-        self.seen = seen
+        self.seen: set[int] = set()
         self.blocks: list[int] = []
         self.texts: list[bytes] = []
         self.masks: list[bytes] = []
 
     def run(self, start: Expr) -> None:
         """Record `start` and all below it. This loop is most of an encoding's time: it only sorts by kind."""
-        seen = self.seen
+        seen, permanent = self.seen, _permanent
         sequences: list[Seq] = []
         choices: list[Alt] = []
         literals: list[Lit] = []
@@ -81,7 +96,7 @@ class _Walk:
         queue: list[Expr] = [start]
         for expr in queue:
             key = id(expr)
-            if key in seen:
+            if key in seen or key in permanent:
                 continue
             seen.add(key)
             if type(expr) is Seq:
@@ -114,11 +129,9 @@ class _Walk:
 
     def result(self, start: Expr) -> Encoding:
         """The buffers; the first word is the id of the whole."""
-        try:
-            words = struct.pack(f"{len(self.blocks) + 1}q", id(start), *self.blocks)
-        except struct.error:
-            raise OverflowError("a bound does not fit 64 bits") from None
-        return Encoding(words, b"".join(self.texts), b"".join(self.masks))
+        words = array("q", [id(start)])
+        words.extend(self.blocks)
+        return Encoding(words.tobytes(), b"".join(self.texts), b"".join(self.masks))
 
     def _rule(self, call: Ref) -> Expr:
         rule = self.rules.get(call.name)
@@ -170,6 +183,8 @@ def _parts(expr: Expr) -> tuple[Expr, ...]:
         return (expr.separator, *(item.text for item in expr.items))
     if isinstance(expr, And):
         return expr.items
+    if isinstance(expr, Unlisted):
+        return (expr.tail, expr.special)
     if isinstance(expr, Minus):
         return (expr.keep, expr.drop)
     return (expr.item,) if isinstance(expr, Erase) else ()
@@ -211,48 +226,51 @@ def _members(walk: _Walk, expr: Members) -> None:
     walk.blocks += map(id, parts)
 
 
+def _unlisted(walk: _Walk, expr: Unlisted) -> None:
+    walk.texts += expr.texts
+    walk.masks.append(expr.plain.to_bytes(32, "little"))
+    walk.blocks += (_UNLISTED, 1, id(expr), len(expr.texts))
+    walk.blocks += map(len, expr.texts)
+    walk.blocks += (id(expr.tail), id(expr.special))
+
+
 _RECORDS: dict[type, Callable[..., None]] = {
     Chars: _chars, Alt: _choice, And: _and, Minus: _minus, Erase: _erase, Members: _members,
+    Unlisted: _unlisted,
 }  # fmt: skip
 
 
 def encode(grammar: Grammar) -> Encoding:
     """The grammar below its start rule. GrammarError for a rule that is called but not defined.
 
-    OverflowError if a bound does not fit 64 bits. Permanent expressions need their own encoding first, see `pending`.
+    OverflowError if a bound does not fit 64 bits. The constants of the process need an encoding of their own first, see `hand_over`.
     """
-    walk = _Walk(grammar.rules, _permanent.copy())
+    walk = _Walk(grammar.rules)
     start = Ref(grammar.start)
     walk.run(start)
     return walk.result(start)
 
 
 _lock = threading.Lock()
-_waiting: list[Expr] = []  # permanent, but not yet handed to the native side
-_permanent: set[int] = set()  # ids of those that were
-_kept: list[Expr] = []  # all of them, so that their ids stay theirs
-
-
-def permanent(expr: _E) -> _E:
-    """`expr`, kept for the life of the process: compiles refer to it without looking inside. It calls no rules.
-
-    For the constants of front ends. Costs nothing until a native compile runs.
-    """
-    with _lock:
-        _kept.append(expr)
-        _waiting.append(expr)
-    return expr
+_permanent: set[int] = set()  # ids of constants, and of all below them, that the native side has
+_num_taken = 0  # of CONSTANTS, which only grows
 
 
 def hand_over(keep: Callable[[Encoding], None]) -> None:
-    """Give the encoding of every permanent expression that `keep` has not had yet to it, once per process."""
-    if not _waiting:
+    """Give the encoding of every constant of the process that `keep` has not had yet to it, once.
+
+    Whatever lies below a constant lives as long as that, so later encodings need not look at it again.
+    """
+    global _num_taken
+    if _num_taken == len(CONSTANTS):
         return
     with _lock:
-        while _waiting:
-            expr = _waiting.pop()
-            if id(expr) not in _permanent:
-                walk = _Walk({}, _permanent.copy())
-                walk.run(expr)
-                keep(walk.result(expr))
-                _permanent.add(id(expr))
+        new = list(islice(CONSTANTS.values(), _num_taken, None))
+        _num_taken += len(new)
+        # all in one: a constant that is recursive is complete only with the others of its rules
+        walk = _Walk(CONSTANT_RULES)
+        for expr in new:
+            walk.run(expr)
+        if walk.seen:
+            keep(walk.result(new[0]))
+            _permanent.update(walk.seen)

@@ -135,12 +135,11 @@ class NativeMatcher:
 
     def fill_mask(self, out: npt.NDArray[np.uint32], budget: int | None = None) -> None:
         """Write the allowed tokens into `out` ([ceil(V/32)] words, bit i%32 of word i//32 = token i)."""
-        if out is not self._row:
-            if not self._take_row(out):
-                row = np.zeros(out.shape, dtype=np.uint32)
-                self.fill_mask(row, budget)
-                out[:] = row
-                return
+        if out is not self._row and not self._take_row(out):
+            row = np.zeros(out.shape, dtype=np.uint32)
+            self.fill_mask(row, budget)
+            out[:] = row
+            return
         self.fill_mask_at(self._address, budget)
 
     def fill_mask_at(self, address: int, budget: int | None = None) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Unpack
 
-    from ...grammar.spec import Gbnf, Lark, Spec
+    from ...grammar.spec import AfterReasoning, Gbnf, JsonSchema, Lark, Spec
     from ...runtime.messages import Output
     from ..ir import BranchOps
     from ..sampling import SamplingOptions
@@ -54,16 +54,17 @@ def gen(
     *,
     regex: str | None = None,
     choices: Sequence[str] | None = None,
-    json_schema: str | Mapping[str, Any] | None = None,
+    json_schema: str | Mapping[str, Any] | JsonSchema | None = None,
     schema: Any = None,
-    grammar: str | Lark | Gbnf | None = None,
+    grammar: str | Lark | Gbnf | AfterReasoning | None = None,
     **options: Unpack[SamplingOptions],
 ) -> Gen:
     """Continue the text by sampling, and keep the result in `s[name]` (a list if n > 1; the program goes on with the first).
 
-    At most one constraint: `regex` (whole output, Python syntax), `choices` (exactly one of them; OutputError if cut), `json_schema` (JSON text or dict; the
-    value stays text), `schema` (a pydantic model, dataclass, TypedDict, Enum, Literal, int, list[...]; the value is of that type), or `grammar` (a
-    context-free grammar in Lark's notation, or in GBNF if its rules are written `name ::= ...`; or a `Lark` or `Gbnf` of `radixlm.grammar.spec`).
+    At most one constraint: `regex` (whole output, Python syntax), `choices` (exactly one of them; OutputError if cut), `json_schema` (JSON text, dict,
+    or a `JsonSchema` of `radixlm.grammar.spec` with its options for order and white space; the value stays text), `schema` (a pydantic model, dataclass, TypedDict, Enum, Literal, int, list[...]; the value is of that type), or `grammar` (a
+    context-free grammar in Lark's notation, or in GBNF if its rules are written `name ::= ...`; or a `Lark`, `Gbnf` or
+    `AfterReasoning` of `radixlm.grammar.spec`).
     To pick a choice by likelihood instead of sampling, use `select`.
 
     Without a name it is called gen_0, gen_1, ... by its number on the branch. A name used twice holds the latest result. Options not

@@ -16,8 +16,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from fuzz_driver import Finding, fuzz, shrink
-from fuzz_inputs import KINDS
+from fuzz_driver import SLOW, Finding, fuzz, shrink
+from fuzz_inputs import KINDS, fuzz_spec
 from shared_data import DATA
 
 MAX_SCHEMA_BYTES = 3_000
@@ -51,10 +51,14 @@ def main() -> None:
     counts: Counter[str] = Counter()
     faults: dict[str, Finding] = {}
     pool = pool_of(DATA / "jsonschemabench_dev.jsonl")
+    num_kinds = len(options.kinds)
     for index, (outcome, finding) in enumerate(
         fuzz(options.kinds, options.seed, 60 * options.minutes, pool)
     ):
-        outcomes[options.kinds[index % len(options.kinds)], outcome] += 1
+        kind, seed = options.kinds[index % num_kinds], options.seed + index // num_kinds
+        outcomes[kind, outcome] += 1
+        if outcome == SLOW:
+            print(f"{SLOW}: {kind} {seed}: {str(fuzz_spec(kind, seed, pool))[:400]}", flush=True)
         if finding is None:
             continue
         counts[finding.signature] += 1

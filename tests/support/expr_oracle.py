@@ -23,14 +23,16 @@ from radixlm.grammar.expr import (
     Ref,
     Repeat,
     Seq,
+    Unlisted,
 )
+from radixlm.grammar.unlisted import written_out
 
 
 class Oracle:
     """Decides membership of byte strings in the language of a grammar."""
 
     def __init__(self, grammar: Grammar) -> None:
-        self._grammar = grammar
+        self._grammar = written_out(grammar)
         self._verdicts: dict[bytes, bool] = {}
 
     def accepts(self, data: bytes) -> bool:
@@ -82,8 +84,10 @@ class Oracle:
                 return members_ends(expr, start, self._ends)
             case Ref(name):
                 return set(self._known[name, start])
-            case Erase():
-                raise NotImplementedError("erasure is tested through regex assertions")
+            case Erase() | Unlisted():
+                raise NotImplementedError(
+                    "erasure is tested through regex assertions; lists are written out"
+                )
 
     def _text_ends(self, expr: Lit | Bytes | Chars, start: int) -> set[int]:
         match expr:

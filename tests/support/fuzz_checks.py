@@ -12,6 +12,7 @@ import random
 import re
 import signal
 import time
+import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
@@ -33,6 +34,7 @@ _MAX_COMPLETION_BYTES = 1 << 16
 _SLOW_MASK_S = 1.0
 _ORACLE_S = 3.0
 _NUM_WALKS = 2
+_NEGATING = ('"not"', '"oneOf"', '"if"', '"contains"', '"unevaluated')
 _PLAIN = re.compile(r"(?:[\x20-\x5b\x5d-\x7e\n]|\\[^u])*")
 
 
@@ -136,7 +138,10 @@ class _NoAnswer(Exception):
 def _judge(spec: Spec, text: str) -> bool:
     match spec:
         case Regex(pattern):
-            return re.fullmatch(pattern, text) is not None
+            with warnings.catch_warnings(
+                action="ignore"
+            ):  # of what Python's syntax may come to mean
+                return re.fullmatch(pattern, text) is not None
         case Choice(options):
             return text in options
         case JsonSchema():
@@ -191,6 +196,8 @@ def _validator(schema_text: str) -> Any:
     schema = json.loads(schema_text, parse_float=Decimal)
     default = jsonschema.Draft202012Validator
     kind = jsonschema.validators.validator_for(schema, default)
+    if kind in (jsonschema.Draft3Validator, jsonschema.Draft4Validator):
+        raise _NoAnswer  # they do not know keywords that our front end takes from later drafts
     checker = kind.TYPE_CHECKER.redefine("integer", _is_integer)
     exact = jsonschema.validators.extend(kind, type_checker=checker)
     return exact(schema, format_checker=_FORMATS)
@@ -203,6 +210,8 @@ def _is_valid_json(schema_text: str, text: str) -> bool:
         raise Fault("an output that is no JSON", repr(text[:300])) from error
     if "attern" in schema_text and not _PLAIN.fullmatch(text):
         raise _NoAnswer  # classes such as \s and \W hold other characters in Python than in ECMA-262
+    if '"format"' in schema_text and any(word in schema_text for word in _NEGATING):
+        raise _NoAnswer  # a checker that is laxer than ours is stricter below a negation
     with decimal.localcontext() as context:
         context.prec = 3_000
         return _validator(schema_text).is_valid(value)

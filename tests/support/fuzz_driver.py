@@ -24,6 +24,7 @@ from radixlm.grammar.spec import JsonSchema, Regex, Spec
 COMPILE_DEADLINE_S = 8.0  # an engine's compile worker ends a compile sooner
 MATCH_DEADLINE_S = 20.0  # nothing ends a match but its own bounds
 _SHRINK_S = 20.0
+SLOW = "too slow to compile"
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def _asked(process: KillableProcess, spec: Spec, seed: int) -> Answer:
             found = process.receive(MATCH_DEADLINE_S)
     except NoAnswerError as error:
         if "in time" in str(error) and not is_compiled:
-            return "too slow to compile", "", ""
+            return SLOW, "", ""
         return f"FAULT {error}", "matching" if is_compiled else "compiling", ""
     return found
 

@@ -81,7 +81,8 @@ def check_against_definition(grammar: Grammar, letters: bytes, most: int) -> Non
     if refusal(grammar, is_native=True) == "unsatisfiable":
         assert not wanted
         return
-    matcher = matcher_of(native(grammar), VOCABULARY)
+    program = native(grammar)
+    matcher = matcher_of(program, VOCABULARY)
     assert {text for text in texts if accepts(matcher, text)} == wanted
     if wanted:
-        assert matcher.distance() == min(map(len, wanted))
+        assert program.distances[program.start] == matcher.distance() == min(map(len, wanted))

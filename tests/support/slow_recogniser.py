@@ -22,11 +22,13 @@ from radixlm.grammar.expr import (
     Repeat,
     Seq,
 )
+from radixlm.grammar.unlisted import written_out
 
 
 def slow_accepts(grammar: Grammar, text: str | bytes) -> bool:
     """Is `text` in the language of the grammar?"""
     data = text.encode() if isinstance(text, str) else text
+    grammar = written_out(grammar)
     return len(data) in _Slow(grammar, data).ends(grammar.rules[grammar.start], 0)
 
 

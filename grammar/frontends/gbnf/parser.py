@@ -261,7 +261,5 @@ class Parser:
 
     def _unexpected(self, wanted: str) -> GrammarError:
         character = self._text[self._at : self._at + 1]
-        what = {"": "end of the grammar", "\n": "end of the line"}.get(
-            character, repr(character)
-        )
+        what = {"": "end of the grammar", "\n": "end of the line"}.get(character, repr(character))
         return self._source.error(f"unexpected {what}: {wanted}", self._at, keyword="syntax")

@@ -10,19 +10,20 @@ exactly or refused with its name and place; the table and the choices (escapes, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from ....errors import GrammarError
-from ...expr import EMPTY, Grammar, Limits, ref, seq
-from ...spec import JsonSchema
+from ...expr import Expr, Grammar, Limits, seq
+from ...spec import JsonSchema, Whitespace
+from .any_value import any_value
 from .builder import Builder
-from .document import Document
+from .document import DYNAMIC, Document
 from .layout import MAX_LEVELS, layout_named
 from .normal import Normaliser
 from .productive import prune
-from .shape import Atom
-from .source import parse
+from .source import mentions, parse
 
-_WHOLE = "text"  # the rule of a text with a gap before it; names of other rules begin with "#", "not" or "any"
+_WHOLE = "text"  # the rule of a text with a gap before it; names of other rules begin with "#" or "not", or hold a ":"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +43,27 @@ def build_with_notes(spec: JsonSchema, limits: Limits) -> tuple[Grammar, Notes]:
     """The same, and what in the schema is not enforced."""
     layout = layout_named(spec.whitespace)
     try:
-        document = Document(parse(spec.text, limits))
+        tree = parse(spec.text, limits)
+        document = Document(tree, is_static=not mentions(spec.text, DYNAMIC))
         normaliser = Normaliser(document, limits, is_best_effort=spec.best_effort)
-        builder = Builder(normaliser, layout, any_order=spec.any_order)
-        start = builder.rule_name((Atom(document.root, True),))
+        builder = Builder(
+            normaliser,
+            layout,
+            any_order=spec.any_order,
+            any_value=any_value(
+                spec.whitespace, limits, partial(_any_value_rules, spec.whitespace)
+            ),
+        )
+        whole = builder.call(normaliser.reading.demand(document.root), 0)
         builder.run()
     except RecursionError:
         raise GrammarError(
             f"the schema nests too deeply; the limit is depth={limits.depth}"
         ) from None
-    rules = builder.rules
-    if layout.lead != EMPTY:
-        rules[_WHOLE] = seq(layout.lead, ref(start))
-        start = _WHOLE
+    builder.rules[_WHOLE] = seq(layout.lead, whole)
     notes = Notes(tuple(normaliser.left_out), tuple(normaliser.unasserted))
     try:
-        return prune(Grammar(rules, start)), notes
+        return prune(Grammar(builder.rules, _WHOLE)), notes
     except GrammarError as error:
         error.place, error.keyword = document.root.pointer, "unsatisfiable"
         if layout.has_cut:
@@ -67,6 +73,15 @@ def build_with_notes(spec: JsonSchema, limits: Limits) -> tuple[Grammar, Notes]:
                 keyword="whitespace",
             ) from None
         raise
+
+
+def _any_value_rules(whitespace: Whitespace, name: str) -> dict[str, Expr]:
+    """The rules of any value, the first one with this name."""
+    layout = layout_named(whitespace)
+    builder = Builder(Normaliser(Document(True), Limits()), layout, any_order=False)
+    builder.rule_name((), wanted=name)
+    builder.run()
+    return builder.rules
 
 
 __all__ = ["Notes", "build", "build_with_notes"]

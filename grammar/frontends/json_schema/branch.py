@@ -8,7 +8,8 @@ list of facts and of schemas (or complements of schemas), all of which must hold
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from .document import Node
 from .evaluation import Evaluated, Watch
@@ -24,8 +25,7 @@ def opposite(atom: Atom) -> Atom:
     return Atom(atom.node, not atom.positive)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Origin:
+class Origin(Struct, frozen=True, eq=False):
     """An atom under way, where it stands, the atoms that led to it, and who wants to know what it evaluates."""
 
     atom: Atom
@@ -43,8 +43,7 @@ class Origin:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """A requirement put off, and the keyword that makes it."""
 
     requirement: Requirement

@@ -14,8 +14,10 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from ....errors import GrammarError
-from ...expr import Expr, Limits, alt, lit, minus, ref, repeat
+from ...expr import NEVER, Expr, Limits, alt, lit, minus, ref, repeat
+from . import leaves
 from . import shape as s
+from .any_value import AnyValue
 from .arrays import ArrayWriter
 from .code_points import ANY_CHAR, ANY_TEXT, text_language
 from .constants import ConstantText
@@ -28,21 +30,32 @@ from .objects import ObjectWriter
 from .shape import Conj, Shape
 from .source import value_key, value_text
 from .string_sets import shape_language
-from .strings import OtherTexts, StringText
+from .strings import StringText, are_simple, other_strings
 
 
 class Builder:
-    """The rules made so far and those still to be made."""
+    """The rules made so far and those still to be made. `any_value` are rules of any value that need not be made."""
 
-    def __init__(self, normaliser: Normaliser, layout: Layout, *, any_order: bool) -> None:
+    def __init__(
+        self,
+        normaliser: Normaliser,
+        layout: Layout,
+        *,
+        any_order: bool,
+        any_value: AnyValue | None = None,
+    ) -> None:
         self.normaliser = normaliser
         self._limits = normaliser.reading.limits
+        self._remembers = self._limits == _DEFAULT
+        self._any_value = any_value
+        self._layout_name = "" if any_value is None else any_value.name
         self.layout = layout
         self.any_order = any_order
         self.constants = ConstantText(layout, any_order=any_order)
         self.strings = StringText()
-        self._others = OtherTexts()
         self.rules = layout.rules  # those of separators are there, others come to them
+        if any_value is not None:
+            self.rules.update(any_value.rules)
         self._used: set[str] = set()
         self._calls: dict[tuple[Conj, int], Expr] = {}
         self._names: dict[tuple[frozenset[s.Atom], int], str] = {}
@@ -51,17 +64,21 @@ class Builder:
         self._arrays = ArrayWriter(self)
         self._objects = ObjectWriter(self)
 
-    def rule_name(self, what: Conj, level: int = 0) -> str:
-        """The name of the rule for `what` at `level`; it is made later if it is new."""
+    def rule_name(self, what: Conj, level: int = 0, wanted: str = "") -> str:
+        """The name of the rule for `what` at `level`, made of `wanted` if that is given; the rule is made later if it is new."""
+        if not what and self._any_value is not None:
+            return self._any_value.name
         key = (frozenset(what), level)
         name = self._names.get(key)
         if name is None:
-            name = self._names[key] = self._new_name(what, level)
+            name = self._names[key] = self._new_name(what, level, wanted)
             self._pending.append((name, what, level))
         return name
 
-    def _new_name(self, what: Conj, level: int) -> str:
-        wanted = (
+    def _new_name(self, what: Conj, level: int, wanted: str) -> str:
+        if not wanted and len(what) == 1 and what[0].positive:
+            wanted = what[0].node.pointer
+        wanted = wanted or (
             " & ".join(("" if positive else "not ") + node.pointer for node, positive in what[:3])
             or "any value"
         )
@@ -76,8 +93,35 @@ class Builder:
         key = (what, level)
         found = self._calls.get(key)
         if found is None:
-            found = self._calls[key] = ref(self.rule_name(what, level))
+            found = self._calls[key] = self._new_call(what, level)
         return found
+
+    def _new_call(self, what: Conj, level: int) -> Expr:
+        if not what and self._any_value is not None:
+            return self._any_value.call
+        leaf = self._leaf(what) if self._remembers and len(what) == 1 else None
+        return ref(self.rule_name(what, level)) if leaf is None else leaf
+
+    def _leaf(self, what: Conj) -> Expr | None:
+        """The text of a leaf, where it can be had from what is remembered, or kept there."""
+        node, positive = what[0]
+        if not positive or isinstance(node.schema, bool) or node in self.normaliser.reading.failing:
+            return None
+        key = leaves.key_of(node.schema, self._layout_name)
+        text = None if key is None else leaves.TEXTS.get(key)
+        if key is not None and text is None:
+            if node in self.normaliser.reading.checked:
+                return None  # what there was to note about it is noted already
+            before, num_rules = self.normaliser.num_notes, len(self._names)
+            try:
+                text = self._body(self.normaliser.shapes(what), 0)
+            except GrammarError:
+                return None  # the rule for it will meet the error again, where it can be dealt with
+            if text == NEVER or self.normaliser.num_notes != before:
+                return None
+            if len(self._names) == num_rules:  # it calls none of this document's rules
+                leaves.keep(key, text)
+        return text
 
     def run(self) -> None:
         """Make every rule that has been asked for."""
@@ -188,13 +232,14 @@ class Builder:
 
     def quoted_without(self, language: Expr, texts: list[str]) -> Expr:
         """JSON texts of the strings of a language, apart from some of its texts."""
-        if language is ANY_TEXT and OtherTexts.can_take(texts):
-            return self._others.quoted(texts)
+        if language is ANY_TEXT and are_simple(texts):
+            return other_strings(texts)
         return self.strings.quoted(
             minus(language, alt(*map(text_language, texts))) if texts else language
         )
 
 
+_DEFAULT = Limits()
 _NAMED_VALUES = (("null", s.NULL, None), ("true", s.BOOLEAN, True), ("false", s.BOOLEAN, False))
 
 

@@ -27,7 +27,6 @@ from ...expr import (
     Seq,
     alt,
     chars,
-    conj,
     constant,
     minus,
     normal_ranges,
@@ -35,6 +34,7 @@ from ...expr import (
     seq,
     star,
 )
+from .bounded_lengths import bounded, shorter_texts
 from .lengths import length_range
 
 ANY_CHAR = Chars(normal_ranges([(0, MAX_CODE_POINT)]))
@@ -132,6 +132,9 @@ def within_lengths(language: Expr, lo: int, hi: int | None) -> Expr:
         return NEVER
     if bounds[0] >= lo and (hi is None or (bounds[1] is not None and bounds[1] <= hi)):
         return language
+    shorter = shorter_texts(language, lo, hi, within_lengths)
+    if shorter is not None:
+        return shorter
     match language:
         case Alt(items):
             return alt(*(within_lengths(item, lo, hi) for item in items))
@@ -147,7 +150,7 @@ def within_lengths(language: Expr, lo: int, hi: int | None) -> Expr:
                 return narrowed
         case _:
             pass
-    return conj(language, repeat(ANY_CHAR, lo, hi))
+    return bounded(language, lo, hi, within_lengths)
 
 
 def _narrow_repeat(language: Repeat, lo: int, hi: int | None) -> Expr | None:

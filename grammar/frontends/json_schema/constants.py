@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from ...expr import NEVER, Clause, Expr, Member, Members, join, lit, seq
+from ...expr import NEVER, Clause, Expr, Member, Members, join, lit
 from .layout import BRACES, SQUARE, Layout
 from .source import Json, string_text, value_text
 
@@ -41,7 +41,7 @@ class ConstantText:
         layout = self._layout
         inside = layout.inside(level)
         members = [
-            seq(layout.key(string_text(key)), self.text(item, inside))
+            layout.member(string_text(key), self.text(item, inside))
             for key, item in entries.items()
         ]
         if not members:

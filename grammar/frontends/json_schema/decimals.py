@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
 
-from ...expr import EMPTY, NEVER, Expr, alt, byte_set, conj, constant, lit, minus, opt, repeat, seq
+from ...expr import NEVER, Expr, alt, byte_set, conj, constant, lit, minus, opt, repeat, seq
 from .digits import DIGIT, NONZERO, SIGN, Room, any_whole, digits_above, digits_below, whole_numbers
-from .multiples import decimal_multiples
+from .listed_numbers import digits_of, few_multiples, plain_spellings
+from .multiples import decimal_multiples, room_beside
 from .number_set import NumberSet
 
 _MAX_KEPT = 256  # sets whose texts are remembered from schema to schema
@@ -57,6 +58,10 @@ def number_text(numbers: NumberSet, room: Room) -> Expr:
     if not bounded and not numbers.multiples and not numbers.not_multiples and not numbers.excluded:
         return _any_number(room)
     if numbers.multiples or numbers.not_multiples or numbers.excluded:
+        listed = few_multiples(numbers, room)
+        if listed is not None:
+            return listed
+        room = _room_beside_multiples(numbers, room)
         language = _plain_range(numbers, room) if bounded else _any_plain(room)
         return _without_points(_with_multiples(language, numbers, room), numbers, room)
     return alt(_plain_range(numbers, room), _scientific_range(numbers, room))
@@ -66,8 +71,14 @@ def number_text(numbers: NumberSet, room: Room) -> Expr:
 def fraction_text(numbers: NumberSet, room: Room) -> Expr:
     """Texts of the numbers of the set that are not whole."""
     bounded = numbers.low is not None or numbers.high is not None
+    room = _room_beside_multiples(numbers, room)
     language = conj(_plain_range(numbers, room), _not_whole(room)) if bounded else _not_whole(room)
     return _without_points(_with_multiples(language, numbers, room), numbers, room)
+
+
+def _room_beside_multiples(numbers: NumberSet, room: Room) -> Room:
+    steps, bounds = (*numbers.multiples, *numbers.not_multiples), (numbers.low, numbers.high)
+    return room_beside(steps, room, bounds, whole=False)
 
 
 def _with_multiples(language: Expr, numbers: NumberSet, room: Room) -> Expr:
@@ -79,25 +90,8 @@ def _with_multiples(language: Expr, numbers: NumberSet, room: Room) -> Expr:
 
 
 def _without_points(language: Expr, numbers: NumberSet, room: Room) -> Expr:
-    points = [_plain_spellings(value, room) for value in numbers.excluded]
+    points = [plain_spellings(value, room) for value in numbers.excluded]
     return minus(language, alt(*points)) if points else language
-
-
-def _plain_spellings(value: Decimal, room: Room) -> Expr:
-    """Every plain decimal spelling of one value."""
-    whole, fraction = _digits_of(value.copy_abs())
-    zeros = repeat(lit("0"), 0, room.fraction)
-    tail = seq(lit("." + fraction), zeros) if fraction else opt(seq(lit("."), zeros))
-    sign = SIGN if value == 0 else lit("-") if value < 0 else EMPTY
-    return seq(sign, lit(str(whole)), tail)
-
-
-def _digits_of(value: Decimal) -> tuple[int, str]:
-    """Whole part, and fraction digits without trailing zeros, of a value >= 0."""
-    whole, _, fraction = format(Decimal(value), "f").partition(
-        "."
-    )  # exact, where arithmetic would round to the context
-    return int(whole), fraction.rstrip("0")
 
 
 def _mantissa(value: Decimal) -> Decimal:
@@ -152,13 +146,13 @@ def _plain_range(numbers: NumberSet, room: Room) -> Expr:
 
 
 def _plain_span(span: _Span, room: Room) -> Expr:
-    low_whole, low_digits = _digits_of(span.low)
+    low_whole, low_digits = digits_of(span.low)
     at_least = _ends_above(low_digits, span.low_open, room.fraction)
     any_end = opt(_any_fraction(room))
     if span.high is None:
         rest = seq(whole_numbers(low_whole + 1, None, room.whole), any_end)
         return alt(seq(lit(str(low_whole)), at_least), rest)
-    high_whole, high_digits = _digits_of(span.high)
+    high_whole, high_digits = digits_of(span.high)
     at_most = _ends_below(high_digits, span.high_open, room.fraction)
     if low_whole == high_whole:
         return seq(lit(str(low_whole)), conj(at_least, at_most))

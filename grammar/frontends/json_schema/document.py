@@ -11,9 +11,10 @@ Source: JSON Schema core, draft 4 to 2020-12; RFC 6901 (JSON pointer); RFC 3986 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 from urllib.parse import unquote, urldefrag, urljoin
+
+from msgspec import Struct
 
 from ....errors import GrammarError
 from .source import Json, child_pointer
@@ -37,7 +38,8 @@ _BELOW = frozenset(
     )
 )  # fmt: skip
 _VALUES = frozenset(("enum", "const", "default", "examples", "example"))
-REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+DYNAMIC = ("$dynamicRef", "$recursiveRef")
+REFERENCES = ("$ref", *DYNAMIC)
 _CONTAINERS = (dict, list)
 _RECURSIVE = ""  # the anchor name that stands for $recursiveAnchor: true
 
@@ -45,8 +47,7 @@ Scope = tuple[tuple[str, str], ...]
 """For each dynamic anchor, by name: the base URI of the outermost resource that has it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class Node(Struct, frozen=True, eq=False):
     """One schema at one place, under one dynamic scope. Two nodes are the same only if they are the same object."""
 
     schema: dict[str, Json] | bool
@@ -57,9 +58,9 @@ class Node:
 
 
 class Document:
-    """All nodes of one schema document."""
+    """All nodes of one schema document. `is_static`: it is known to have no dynamic references."""
 
-    def __init__(self, tree: Json) -> None:
+    def __init__(self, tree: Json, *, is_static: bool = False) -> None:
         if not isinstance(tree, (dict, bool)):
             raise GrammarError("a schema must be an object, true or false", place="#")
         root = cast("dict[str, Json] | bool", tree)
@@ -78,7 +79,7 @@ class Document:
         self._anchors: dict[tuple[str, str], Node] = {}
         self.root = self._node(root, "#", "", self.draft, ())
         self._resources[""] = self._resources[self.root.base] = self.root
-        if _mentions(root, REFERENCES[1:]):
+        if not is_static and _mentions(root, DYNAMIC):
             self._index()
             self._nodes.clear()  # they were made without scopes
             self._is_dynamic = True
@@ -89,7 +90,7 @@ class Document:
         value: Json = node.schema
         for token in tokens:
             value = value[token]
-        if isinstance(value, bool):
+        if value is True or value is False:
             return self.always if value else self.never
         scope = node.scope
         known = self._nodes.get((id(value), scope) if scope else id(value))
@@ -98,7 +99,10 @@ class Document:
         pointer = node.pointer
         for token in tokens:
             pointer = child_pointer(pointer, token)
-        return self._node(value, pointer, node.base, node.draft, scope)
+        if self._is_dynamic or "$id" in value or "id" in value:
+            return self._node(value, pointer, node.base, node.draft, scope)
+        made = self._nodes[id(value)] = Node(value, pointer, node.base, node.draft)
+        return made
 
     def make(self, schema: dict[str, Json], near: Node) -> Node:
         """A node for a schema that the document does not hold, standing in for something at `near`."""

@@ -5,10 +5,12 @@ Owns the table of patterns and what each is taken from. All are ECMA-262 pattern
 
 from __future__ import annotations
 
-# RFC 3339, section 5.6, with the days of each month and leap years; a leap second only where it can be, at 23:59:60 UTC
+# RFC 3339, section 5.6, with the days of each month and leap years; no year 0000, which many programs cannot hold; a leap second only where
+# it can be, at 23:59:60 UTC
+_YEAR = r"(\d{3}[1-9]|\d\d[1-9]0|\d[1-9]00|[1-9]000)"
 _DATE = (
-    r"(\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))"
-    r"|(\d\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)"
+    rf"({_YEAR}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))"
+    r"|(\d\d(0[48]|[2468][048]|[13579][26])|([2468][048]|0[48]|[13579][26])00)-02-29)"
 )
 _OFFSET = r"([zZ]|[+-]([01]\d|2[0-3]):[0-5]\d)"
 _TIME = rf"(([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{{1,9}})?{_OFFSET}|23:59:60(\.\d{{1,9}})?([zZ]|[+-]00:00))"
@@ -24,22 +26,24 @@ _DURATION = (
 
 # RFC 1123, section 2.1: labels of at most 63 characters. At most 253 in all: the more labels, the shorter each may be here, since an
 # automaton that counts both labels and the whole would have tens of thousands of states
-def _labels(num_labels: int, max_label: int) -> str:
+def labels(num_labels: int | None, max_label: int | None) -> str:
+    """Host names of at most so many labels of at most so many characters (> 5); None: any number."""
     ends, inside = "[A-Za-z0-9]", "[A-Za-z0-9-]"
     # no hyphens at both places 3 and 4: such labels are encoded ones, and which of those mean something only Punycode tells
-    fourth = rf"({inside}{ends}|({ends}{inside}|-{ends}){inside}{{0,{max_label - 5}}}{ends})"
+    middle = f"{inside}*" if max_label is None else rf"{inside}{{0,{max_label - 5}}}"
+    fourth = rf"({inside}{ends}|({ends}{inside}|-{ends}){middle}{ends})"
     label = rf"{ends}({inside}?{ends}|{inside}{fourth})?"
-    return rf"{label}(\.{label}){{0,{num_labels - 1}}}"
+    return rf"{label}(\.{label})" + ("*" if num_labels is None else rf"{{0,{num_labels - 1}}}")
 
 
 _SIZES = ((3, 63), (4, 62), (8, 30), (15, 15), (30, 7))
-_HOSTNAME = "(" + "|".join(_labels(*sizes) for sizes in _SIZES) + ")"
+_HOSTNAME = "(" + "|".join(labels(*sizes) for sizes in _SIZES) + ")"
 _BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-_IPV4 = rf"{_BYTE}(\.{_BYTE}){{3}}"
+IPV4 = rf"{_BYTE}(\.{_BYTE}){{3}}"
 # RFC 4291, section 2.2, as the rule IPv6address of RFC 3986 spells it out
 _H16 = r"[0-9A-Fa-f]{1,4}"
-_LS32 = rf"({_H16}:{_H16}|{_IPV4})"
-_IPV6 = (
+_LS32 = rf"({_H16}:{_H16}|{IPV4})"
+IPV6 = (
     rf"(({_H16}:){{6}}{_LS32}|::({_H16}:){{5}}{_LS32}|({_H16})?::({_H16}:){{4}}{_LS32}"
     rf"|(({_H16}:){{0,1}}{_H16})?::({_H16}:){{3}}{_LS32}|(({_H16}:){{0,2}}{_H16})?::({_H16}:){{2}}{_LS32}"
     rf"|(({_H16}:){{0,3}}{_H16})?::{_H16}:{_LS32}|(({_H16}:){{0,4}}{_H16})?::{_LS32}"
@@ -58,7 +62,7 @@ def _email(extra: str, domain: str) -> str:
     """RFC 5321; with more characters, RFC 6531."""
     atom = rf"[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~{extra}-]+"
     local = rf'({atom}(\.{atom})*|"([ !#-\[\]-~{extra}]|\\[ -~])*")'
-    return rf"{local}@({domain}|\[({_IPV4}|IPv6:{_IPV6})\])"
+    return rf"{local}@({domain}|\[({IPV4}|IPv6:{IPV6})\])"
 
 
 _BEYOND_ASCII = r"\u0080-\ud7ff\ue000-\u{10ffff}"
@@ -73,7 +77,7 @@ def _uri(extra: str, private: str) -> tuple[str, str]:
     reg_name = rf"([A-Za-z0-9._~!$&'()*+,;={extra}-]|%[0-9A-Fa-f]{{2}})*"
     user_info = rf"([A-Za-z0-9._~!$&'()*+,;=:{extra}-]|%[0-9A-Fa-f]{{2}})*"
     future = r"[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~!$&'()*+,;=:-]+"
-    authority = rf"({user_info}@)?(\[({_IPV6}|{future})\]|{reg_name})(:\d*)?"
+    authority = rf"({user_info}@)?(\[({IPV6}|{future})\]|{reg_name})(:\d*)?"
     end = rf"(\?({pchar}|[/?{private}])*)?(#({pchar}|[/?])*)?"
     rooted = rf"//{authority}(/{pchar}*)*|/({pchar}+(/{pchar}*)*)?"
     absolute = rf"[A-Za-z][A-Za-z0-9+.-]*:({rooted}|({pchar}+(/{pchar}*)*)?){end}"
@@ -82,16 +86,16 @@ def _uri(extra: str, private: str) -> tuple[str, str]:
 
 
 _URI, _RELATIVE = _uri("", "")
-_UNICODE = r"\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
+IRI_CHARS = r"\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
     rf"\u{{{plane:x}{0x1000 if plane == 14 else 0:04x}}}-\u{{{plane:x}fffd}}"
     for plane in range(1, 15)
 )
-_PRIVATE = r"\ue000-\uf8ff\u{f0000}-\u{ffffd}\u{100000}-\u{10fffd}"
-_IRI, _IRI_RELATIVE = _uri(_UNICODE, _PRIVATE)
+IRI_PRIVATE = r"\ue000-\uf8ff\u{f0000}-\u{ffffd}\u{100000}-\u{10fffd}"
+_IRI, _IRI_RELATIVE = _uri(IRI_CHARS, IRI_PRIVATE)
 # RFC 6570, with erratum 6937
 _VARIABLE = r"([A-Za-z0-9_]|%[0-9A-Fa-f]{2})(\.?([A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*(:[1-9]\d{0,3}|\*)?"
 _TEMPLATE = (
-    rf"([!#$&'(-;=?-\[\]_a-z~{_UNICODE}{_PRIVATE}]|%[0-9A-Fa-f]{{2}}"
+    rf"([!#$&'(-;=?-\[\]_a-z~{IRI_CHARS}{IRI_PRIVATE}]|%[0-9A-Fa-f]{{2}}"
     rf"|\{{[+#./;?&=,!@|]?{_VARIABLE}(,{_VARIABLE})*\}})*"
 )
 
@@ -109,9 +113,9 @@ PATTERNS = {
     "idn-email": _email(_BEYOND_ASCII, _IDN_HOSTNAME),
     "hostname": _HOSTNAME,
     "idn-hostname": _IDN_HOSTNAME,
-    "ipv4": _IPV4,
-    "ip-address": _IPV4,
-    "ipv6": _IPV6,
+    "ipv4": IPV4,
+    "ip-address": IPV4,
+    "ipv6": IPV6,
     "uri": _URI,
     "uri-reference": rf"({_URI}|{_RELATIVE})",
     "iri": _IRI,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ...expr import Expr
+from .bounded_formats import register
 from .format_patterns import PATTERNS
 from .pattern_language import fixed_language
 from .regex_format import regex_language
@@ -36,4 +37,6 @@ def _known(name: str) -> Format:
         return Format(bounds=_BOUNDS[name])
     if name == "regex":
         return Format(regex_language())
-    return Format(fixed_language(f"^({PATTERNS[name]})$"))
+    language = fixed_language(f"^({PATTERNS[name]})$")
+    register(name, language)
+    return Format(language)

@@ -64,7 +64,10 @@ def _without_patterns(builder: Builder, shape: Shape, names: list[str], level: i
     what = rules[0].others if len(rules) == 1 else meet(*(rule.others for rule in rules))
     if builder.is_surely_empty(what):
         return NEVER
-    keys = _key_language(builder, shape, [], {()}, names)
+    if not shape.names:
+        keys = builder.quoted_without(ANY_TEXT, names)
+    else:
+        keys = _key_language(builder, shape, [], {()}, names)
     return seq(keys, builder.layout.colon, builder.call(what, level)) if keys != NEVER else NEVER
 
 

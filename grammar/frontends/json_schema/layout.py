@@ -8,19 +8,39 @@ separator of their own. Knows nothing of schemas.
     indented       a line for each member or item, two spaces a level, as `json.dumps(indent=2, ensure_ascii=False)` writes. The levels are
                    told apart by rules of their own, so there are at most MAX_LEVELS: a container as deep as that is empty
     flexible       a gap before the text and on both sides of each bracket, comma and colon: up to MAX_BLANKS spaces or tabs, then perhaps
-                   one or two line breaks (LF or CR LF) and up to MAX_SPACES spaces or MAX_TABS tabs. All gaps are one rule
+                   one or two line breaks (LF or CR LF) and up to MAX_SPACES spaces or MAX_TABS tabs. Gaps, and commas, colons and
+                   brackets with theirs, are rules, the same ones in every grammar
 """
 
 from __future__ import annotations
 
-from ...expr import EMPTY, NEVER, Expr, alt, byte_set, lit, opt, ref, repeat, seq
+from functools import cache
+
+from ...expr import (
+    CONSTANT_RULES,
+    EMPTY,
+    NEVER,
+    Expr,
+    Lit,
+    Seq,
+    alt,
+    byte_set,
+    constant_call,
+    lit,
+    opt,
+    ref,
+    repeat,
+    seq,
+)
 from ...spec import Whitespace
 
 MAX_LEVELS = 32
 MAX_BLANKS = 8
 MAX_SPACES = 40
 MAX_TABS = 20
-_GAP_RULE = "whitespace"
+_RULES_NAME = (
+    "flexible: "  # leads the names of the rules of that layout; no rule of a schema has such a name
+)
 
 Brackets = tuple[Expr, Expr]
 BRACES: Brackets = (lit("{"), lit("}"))
@@ -52,14 +72,14 @@ class Layout:
         """What stands between parts at `level`; always the same object."""
         return self._comma
 
-    def key(self, text: str) -> Expr:
-        """A key, given as JSON text, and what stands between it and its value."""
-        return lit(text + self._colon)
+    def member(self, key: str, value: Expr) -> Expr:
+        """A key, given as JSON text, and a value, whose text stays an object of its own: it is shared."""
+        return Seq((Lit((key + self._colon).encode()), value))
 
     @property
     def colon(self) -> Expr:
         """What stands between a key and its value."""
-        return self.key("")
+        return lit(self._colon)
 
     def wrap(self, brackets: Brackets, level: int, inner: Expr, *, may_be_empty: bool) -> Expr:
         """A container at `level`: `inner`, the parts of one that is not empty, between brackets; and perhaps the empty one."""
@@ -107,18 +127,23 @@ class _Flexible(Layout):
     """A gap wherever JSON allows white space, but for the end of the text."""
 
     def __init__(self) -> None:
-        self._gap = ref(_GAP_RULE)
-        super().__init__(seq(self._gap, lit(","), self._gap), "")
-        self._colon_text = seq(self._gap, lit(":"), self._gap)
-        self.lead = self._gap
-        self.rules = {_GAP_RULE: _gap()}
+        rules, calls = _flexible()
+        super().__init__(calls[","], "")
+        self._calls = calls
+        self.lead = calls[""]
+        self.rules = rules.copy()
 
-    def key(self, text: str) -> Expr:
-        return seq(lit(text), self._colon_text)
+    def member(self, key: str, value: Expr) -> Expr:
+        return Seq((Lit(key.encode()), self._calls[":"], value))
+
+    @property
+    def colon(self) -> Expr:
+        return self._calls[":"]
 
     def wrap(self, brackets: Brackets, level: int, inner: Expr, *, may_be_empty: bool) -> Expr:
-        left, right = brackets
-        return seq(left, self._gap, _filling(seq(inner, self._gap), may_be_empty), right)
+        right = brackets[1]
+        opening = self._calls["{" if brackets is BRACES else "["]
+        return seq(opening, _filling(seq(inner, self.lead), may_be_empty), right)
 
 
 def _filling(full: Expr, may_be_empty: bool) -> Expr:
@@ -134,6 +159,26 @@ def _gap() -> Expr:
     line = seq(opt(lit("\r")), lit("\n"))
     indentation = alt(repeat(lit(" "), 0, MAX_SPACES), repeat(lit("\t"), 1, MAX_TABS))
     return seq(repeat(byte_set(b" \t"), 0, MAX_BLANKS), opt(seq(repeat(line, 1, 2), indentation)))
+
+
+@cache
+def _flexible() -> tuple[dict[str, Expr], dict[str, Expr]]:
+    """The rules of the layout, and a call of each by the text that it puts gaps around."""
+    name = _RULES_NAME + "white space"
+    rules = {name: _gap()}
+    gap = constant_call(rules, name)
+    calls = {"": gap}
+    parts = {
+        ",": seq(gap, lit(","), gap),
+        ":": seq(gap, lit(":"), gap),
+        "{": seq(lit("{"), gap),
+        "[": seq(lit("["), gap),
+    }
+    for text, body in parts.items():
+        name = _RULES_NAME + text
+        rules[name] = body
+        calls[text] = constant_call({name: body}, name)
+    return {name: CONSTANT_RULES[name] for name in rules}, calls
 
 
 def layout_named(whitespace: Whitespace) -> Layout:

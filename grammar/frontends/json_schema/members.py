@@ -14,16 +14,17 @@ names: members are texts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
-from ...expr import NEVER, Clause, Expr, Member, Members, alt, opt, repeat, seq, star
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...expr import NEVER, Clause, Expr, Member, Members, Repeat, Seq, alt, repeat, seq, star
 from .layout import perhaps
 
 _MAX_HALVED = 8  # optional members without a required one that are written as a sequence
 
 
-@dataclass(frozen=True, slots=True)
-class Inside:
+class Inside(Struct, frozen=True):
     """`low` (at least 1) to `high` members of which some clause holds; the clauses count declared members first, floating ones after."""
 
     declared: tuple[Expr, ...]
@@ -168,8 +169,8 @@ def _leading(members: Sequence[tuple[Expr, bool]], run: Expr | None, comma: Expr
     """Members that each bring the comma before them."""
     parts: list[Expr] = []
     for member, needed in members:
-        text = seq(comma, member)
-        parts.append(text if needed else opt(text))
+        text = Seq((comma, member))
+        parts.append(text if needed else Repeat(text, 0, 1))
     if run is not None:
         parts.append(star(seq(comma, run)))
     return seq(*parts)
@@ -177,7 +178,7 @@ def _leading(members: Sequence[tuple[Expr, bool]], run: Expr | None, comma: Expr
 
 def _trailing(members: Sequence[tuple[Expr, bool]], comma: Expr) -> Expr:
     """Optional members that each bring the comma after them."""
-    return seq(*(opt(seq(member, comma)) for member, _ in members))
+    return seq(*[Repeat(Seq((member, comma)), 0, 1) for member, _ in members])
 
 
 def _some(members: Sequence[Expr], run: Expr | None, comma: Expr) -> Expr:

@@ -77,6 +77,11 @@ class Normaliser:
         """Pointer and name of each format met so far that is not asserted, since it is not known."""
         return list(self.reading.unasserted)
 
+    @property
+    def num_notes(self) -> int:
+        """How many keywords and formats have been noted so far as not enforced."""
+        return len(self.reading.left_out) + len(self.reading.unasserted)
+
     def leave_out(self, place: str, keyword: str, reason: str) -> None:
         """Note that a keyword is not enforced."""
         self.reading.leave_out(place, keyword, reason)
@@ -97,9 +102,11 @@ class Normaliser:
             return self.shapes(conj, loose=True)
 
     def _search(self, key: _Key, conj: Conj, loose: bool) -> tuple[Shape, ...]:
-        search = Search(self, loose, conj[0].node.pointer if conj else "#")
         branch = Branch([Origin(atom, (i,)) for i, atom in enumerate(conj)], is_loose=loose)
-        found = search.run(branch)
+        pointer = conj[0].node.pointer if conj else "#"
+        found = self._read_alone(branch, pointer) if len(conj) == 1 else None
+        if found is None:
+            found = Search(self, loose, pointer).run(branch)
         if branch.is_plain and len(found) == 1 and found[0].values is None:  # the usual case
             self._exact[key] = self._loose[key] = (found[0],)
             return self._exact[key]
@@ -116,6 +123,20 @@ class Normaliser:
             found = _without_covered(found)
         self._exact[key] = tuple(found)
         return self._exact[key]
+
+    def _read_alone(self, branch: Branch, pointer: str) -> list[Shape] | None:
+        """The shapes of a branch with one schema pending, if that names no other schemas and leaves no choice; else None, and it is read."""
+        origin = branch.pending[0]
+        if not origin.atom.positive:
+            return None
+        branch.pending.clear()
+        branch.seen[origin.atom] = ((),)
+        self.read(origin, branch)
+        if branch.pending or branch.choices or branch.evaluated:
+            return None
+        branch.shape.settle()
+        branch.shape.pointer = pointer
+        return [] if branch.shape.is_contradictory else [branch.shape]
 
     def _wide_shapes(self, atom: Atom) -> list[Shape]:
         branch = Branch([Origin(atom, ())], is_loose=True, has_complements=False)

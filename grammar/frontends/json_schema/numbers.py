@@ -14,7 +14,7 @@ from math import lcm
 from ...expr import NEVER, Expr, Limits, alt, conj, constant, lit, minus, repeat, seq
 from . import decimals
 from .digits import DIGIT, NONZERO, SIGN, Room, room_of, whole_numbers
-from .multiples import whole_multiples
+from .multiples import room_beside, whole_multiples
 from .number_set import NumberSet
 
 _MAX_LISTED = 1000  # whole numbers are listed one by one up to here when no digit rule says which are multiples
@@ -49,7 +49,7 @@ def _integers(numbers: NumberSet, room: Room) -> Expr:
     if low is not None and high is not None and low > high:
         return NEVER
     step = _common_step(numbers.multiples)
-    drop_steps = tuple(s.numerator for s in numbers.not_multiples)
+    drop_steps = tuple({s.numerator for s in numbers.not_multiples})
     if 1 in drop_steps:
         return NEVER
     if step == 1 and not drop_steps and low is None and high is None:
@@ -58,7 +58,11 @@ def _integers(numbers: NumberSet, room: Room) -> Expr:
         listed = _listed(numbers, low, high, step)
         if listed is not None:
             return listed
-        language = _signed_range(low, high, room)
+        counted = [Fraction(s) for s in (step, *drop_steps)]
+        bounds = numbers.low, numbers.high
+        shorter = room_beside(counted, room, bounds, whole=True)
+        is_free = low is None and high is None
+        language = _any_integer(shorter) if is_free else _signed_range(low, high, shorter)
         if step > 1:
             language = conj(language, whole_multiples(step, room))
         for drop in drop_steps:

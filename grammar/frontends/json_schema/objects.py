@@ -38,7 +38,6 @@ class ObjectWriter:
         self._builder = builder
         self._layout = builder.layout
         self._members: dict[tuple[str, Conj, int], Expr] = {}
-        self._keys: dict[str, Expr] = {}
 
     def write(self, shapes: list[Shape], level: int) -> Expr:
         """Texts, at `level`, of the objects of these shapes."""
@@ -108,10 +107,7 @@ class ObjectWriter:
             return known
         if self._builder.is_surely_empty(what):
             return None
-        key = self._keys.get(name)
-        if key is None:
-            key = self._keys[name] = self._layout.key(string_text(name))
-        member = seq(key, self._builder.call(what, level))
+        member = self._layout.member(string_text(name), self._builder.call(what, level))
         self._members[name, what, level] = member
         return member
 

@@ -7,7 +7,8 @@ between properties, leave many such shapes; what is written for a group is writt
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from .shape import PropertyRule, Shape
 from .witnesses import Block, Placing, is_never
@@ -15,8 +16,7 @@ from .witnesses import Block, Placing, is_never
 _MAX_CLAUSES = 256  # shapes in one group; more make another one
 
 
-@dataclass(frozen=True, slots=True)
-class Presence:
+class Presence(Struct, frozen=True):
     """Properties that must be there, and properties that must not."""
 
     needs: frozenset[str] = frozenset()
@@ -27,14 +27,13 @@ class Presence:
         return self.needs <= other.needs and self.bars <= other.bars
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """What shapes share, as a shape without absent properties, and which properties each of them wants present or absent."""
 
     shape: Shape
     blocks: tuple[Block, ...]  # additional properties that must be there
     clauses: list[Presence]
-    mentioned: dict[str, None] = field(default_factory=dict[str, None])  # names of the clauses
+    mentioned: dict[str, None] = {}  # names of the clauses
 
     @property
     def may_be_empty(self) -> bool:
@@ -97,6 +96,8 @@ def least(clauses: Sequence[Presence]) -> list[Presence]:
 def _split(rules: list[PropertyRule]) -> tuple[list[PropertyRule], dict[str, None]]:
     """The rules that say more than that properties are absent, and the names of those that are."""
     absent: dict[str, None] = {}
+    if len(rules) == 1 and (rules[0].others or not rules[0].named or rules[0].patterns):
+        return rules, absent
     others: list[PropertyRule] = []
     for rule in rules:
         if not rule.others and rule.named and not rule.patterns and _all_absent(rule):
@@ -107,7 +108,7 @@ def _split(rules: list[PropertyRule]) -> tuple[list[PropertyRule], dict[str, Non
 
 
 def _all_absent(rule: PropertyRule) -> bool:
-    return all(is_never(what) for what in rule.named.values())
+    return all(what and is_never(what) for what in rule.named.values())
 
 
 def _without_absences(shape: Shape, rules: list[PropertyRule]) -> Shape:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from ....errors import GrammarError
 from ...expr import (
+    CONSTANT_RULES,
     CONSTANTS,
     EMPTY,
     NEVER,
@@ -61,6 +62,7 @@ class _Productive:
     def find(self) -> set[str]:
         """The names of all rules that have a text."""
         waiting: dict[str, list[str]] = {}
+        self._known.update(name for name in self._rules if name in CONSTANT_RULES)
         work = list(self._rules)
         while work:
             name = work.pop()
@@ -77,10 +79,9 @@ class _Productive:
         return self._known
 
     def _has_text(self, part: Expr) -> bool:
-        kind = type(part)
-        if kind is Ref:
-            return self._is_known(part)
-        if kind not in _WITH_CALLS:
+        if type(part) is Ref:
+            return self._is_known(part.name)
+        if type(part) not in _WITH_CALLS or (type(part) is Repeat and part.lo == 0):
             return True
         key = id(part)
         if key in self._yes or key in CONSTANTS:
@@ -91,21 +92,20 @@ class _Productive:
         (self._yes if found else self._no).add(key)
         return found
 
-    def _is_known(self, part: Expr) -> bool:
-        assert isinstance(part, Ref)
-        if part.name in self._known:
+    def _is_known(self, name: str) -> bool:
+        if name in self._known:
             return True
-        self._missing.append(part.name)
+        self._missing.append(name)
         return False
 
     def _work_out(self, part: Expr) -> bool:
         match part:
             case Seq(items):
-                return all(map(self._has_text, items))
+                return all(type(i) not in _WITH_CALLS or self._has_text(i) for i in items)
             case Alt(items):
-                return any(map(self._has_text, items))
-            case Repeat(item, lo, _):
-                return lo == 0 or self._has_text(item)
+                return any(type(i) not in _WITH_CALLS or self._has_text(i) for i in items)
+            case Repeat(item):
+                return self._has_text(item)
             case Members(items, separator):
                 alive = {i for i, item in enumerate(items) if self._has_text(item.text)}
                 return can_be_made(part, alive, self._has_text(separator))
@@ -113,7 +113,7 @@ class _Productive:
                 return True
 
 
-_WITH_CALLS = (Seq, Alt, Repeat, Members)
+_WITH_CALLS = frozenset((Ref, Seq, Alt, Repeat, Members))
 
 
 def can_be_made(part: Members, alive: Iterable[int], is_separable: bool) -> bool:

@@ -85,8 +85,17 @@ class Reading:
 
     def demand(self, node: Node, *tokens: str | int) -> Conj:
         """The subschema under `tokens` as a conjunction, empty when it allows everything."""
-        below = self.target(self.document.child(node, *tokens))
-        return () if below.schema is True or below.schema == {} else (Atom(below, True),)
+        below = self.document.child(node, *tokens)
+        schema = below.schema
+        if schema is True:
+            return ()
+        if schema is not False:
+            if "$ref" in schema:
+                below = self.target(below)
+                schema = below.schema
+            if schema is True or (schema is not False and schema.keys() <= ANNOTATIONS):
+                return ()
+        return (Atom(below, True),)
 
     def target(self, node: Node) -> Node:
         """Where a schema that is nothing but a $ref leads: all references to one schema share what is made of it."""

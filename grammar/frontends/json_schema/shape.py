@@ -10,9 +10,10 @@ The kinds partition all JSON values; `integer` and `fraction` split the numbers 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from ...expr import Expr
 from .document import Node
@@ -44,16 +45,14 @@ def meet(*parts: Conj) -> Conj:
     return tuple(dict.fromkeys(atom for part in parts for atom in part))
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRule:
+class ItemRule(Struct, frozen=True):
     """What one schema says of items: the first ones by position, the rest alike."""
 
     prefix: tuple[Conj, ...]
     rest: Conj
 
 
-@dataclass(frozen=True, slots=True)
-class Contains:
+class Contains(Struct, frozen=True):
     """From `low` to `high` (None: no bound) of the items at `start` and beyond satisfy `what`."""
 
     what: Conj
@@ -62,8 +61,7 @@ class Contains:
     start: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyRule:
+class PropertyRule(Struct, frozen=True):
     """What one schema says of properties: by name, by pattern, and of those that neither names."""
 
     named: dict[str, Conj]
@@ -74,35 +72,32 @@ class PropertyRule:
 _ALL_NUMBERS = NumberSet()
 
 
-@dataclass(slots=True)
-class Shape:
+class Shape(Struct):
     """One conjunction. Constraints on a kind that `kinds` lacks say nothing."""
 
     kinds: int = ALL_KINDS
     values: dict[object, Json] | None = None  # enum: the only values, by key
-    excluded: dict[object, Json] = field(default_factory=dict[object, "Json"])
+    excluded: dict[object, Json] = {}
     numbers: NumberSet = _ALL_NUMBERS
     min_length: int = 0
     max_length: int | None = None
-    languages: list[Expr] = field(default_factory=list[Expr])
-    not_languages: list[Expr] = field(default_factory=list[Expr])
-    item_rules: list[ItemRule] = field(default_factory=list[ItemRule])
+    languages: list[Expr] = []
+    not_languages: list[Expr] = []
+    item_rules: list[ItemRule] = []
     min_items: int = 0
     max_items: int | None = None
-    contains: list[Contains] = field(default_factory=list[Contains])
+    contains: list[Contains] = []
     unique_at: str = ""  # the pointer of uniqueItems: true
-    property_rules: list[PropertyRule] = field(default_factory=list[PropertyRule])
+    property_rules: list[PropertyRule] = []
     # of property_rules, in the order of the schema's text
-    rule_places: list[Place] = field(default_factory=list["Place"])
-    required: dict[str, None] = field(default_factory=dict[str, None])
-    absent: dict[str, None] = field(default_factory=dict[str, None])  # names that must not come
+    rule_places: list[Place] = []
+    required: dict[str, None] = {}
+    absent: dict[str, None] = {}  # names that must not come
     names: Conj = ()
     min_properties: int = 0
     max_properties: int | None = None
     # some property that falls to a part of a rule (a pattern's index, or -1: the others) satisfies a conjunction
-    some_property: list[tuple[PropertyRule, int, Conj]] = field(
-        default_factory=list[tuple[PropertyRule, int, Conj]]
-    )
+    some_property: list[tuple[PropertyRule, int, Conj]] = []
     pointer: str = "#"  # of a schema that narrowed it, for errors
 
     def copy(self) -> Shape:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from decimal import Decimal
 from typing import Any, NoReturn, cast
 
@@ -29,6 +29,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACED_COLON = re.compile(r'"\s+:')
 _LONG_INTEGER = re.compile(f"[0-9]{{{_MAX_NUMBER_DIGITS + 1}}}")
 _UNSURE = object()
+_CONTAINERS = (dict, list)
 _SHORT_ESCAPES = {
     '"': '\\"',
     "\\": "\\\\",
@@ -58,12 +59,11 @@ def parse(text: str, limits: Limits) -> Json:
     data = b"" if len(text) > limits.spec_bytes else text.encode(errors="replace")
     if max(len(text), len(data)) > limits.spec_bytes:
         raise GrammarError(f"the schema is longer than the limit spec_bytes={limits.spec_bytes}")
-    _check_depth(text, limits.depth)
-    tree = _quickly(text, data)
+    tree = _quickly(text, data, limits.depth)
     return _carefully(text, limits) if tree is _UNSURE else tree
 
 
-def _quickly(text: str, data: bytes) -> Json:
+def _quickly(text: str, data: bytes, depth: int) -> Json:
     """The tree, where it is plain that nothing is wrong with the text; else _UNSURE."""
     if _SURROGATE.search(text) or _SPACED_COLON.search(text) or _LONG_INTEGER.search(text):
         return _UNSURE
@@ -72,25 +72,38 @@ def _quickly(text: str, data: bytes) -> Json:
     except (msgspec.DecodeError, GrammarError, RecursionError, ValueError):
         return _UNSURE
     # Every key of the text is followed by a colon, so this counts them all, and perhaps more. If as many are left, none came twice.
-    return tree if text.count('":') == _num_keys(tree) else _UNSURE
+    num_keys, num_levels = _size(tree)
+    return tree if text.count('":') == num_keys and num_levels <= depth else _UNSURE
 
 
-def _num_keys(tree: Json) -> int:
-    num = 0
-    work: list[Json] = [tree]
-    while work:
-        value = work.pop()
-        if type(value) is dict:
-            members = cast("dict[str, Json]", value)
-            num += len(members)
-            work.extend(members.values())
-        elif type(value) is list:
-            work.extend(cast("list[Json]", value))
-    return num
+def _size(tree: Json) -> tuple[int, int]:
+    """The number of keys, and how deep arrays and objects nest."""
+    num_keys = num_levels = 0
+    level: list[Json] = [tree] if type(tree) in _CONTAINERS else []
+    while level:
+        num_levels += 1
+        below: list[Json] = []
+        for value in level:
+            parts = cast("Iterable[Json]", value)
+            if type(value) is dict:
+                members = cast("dict[str, Json]", value)
+                num_keys += len(members)
+                parts = members.values()
+            for part in parts:
+                if type(part) in _CONTAINERS:
+                    below.append(part)  # noqa: PERF401
+        level = below
+    return num_keys, num_levels
+
+
+def mentions(text: str, names: tuple[str, ...]) -> bool:
+    """May a key of this JSON text be one of `names`? No is certain."""
+    return any(f'"{name}"' in text for name in names) or "\\u" in text
 
 
 def _carefully(text: str, limits: Limits) -> Json:
     """The tree, or the error with its place."""
+    _check_depth(text, limits.depth)
     duplicates: list[tuple[int, str]] = []
 
     def pairs(items: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -197,6 +210,9 @@ def child_pointer(pointer: str, token: str | int) -> str:
 
 def string_text(value: str) -> str:
     """The canonical JSON spelling of a string: escapes only where JSON demands them, the short ones where they exist."""
+
+    if _NEEDS_ESCAPE.search(value) is None:
+        return f'"{value}"'
 
     def escape(match: re.Match[str]) -> str:
         char = match.group()

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "compile_interner.h"
 #include "compile_permanent.h"
+#include "compile_unlisted.h"
 
 namespace radix_compile {
 namespace {
@@ -32,72 +34,6 @@ private:
     }
     std::vector<int32_t> slots_;
     const std::vector<int64_t>* keys_;
-};
-
-template <typename T>
-bool is_same(View<T> left, View<T> right) {
-    return left.size() == right.size() &&
-           (left.size() == 0 || std::memcmp(left.first, right.first, left.size() * sizeof(T)) == 0);
-}
-
-template <typename T>
-uint64_t hash_of_view(View<T> view) {
-    return hash_of(reinterpret_cast<const uint8_t*>(view.first), view.size() * sizeof(T));
-}
-
-// Nodes by content: kind, payload and the numbers of the parts.
-class Interner {
-public:
-    explicit Interner(Dag& dag) : dag_(dag), slots_(256, -1) {}
-
-    // The node equal to `node` with the parts dag.kids[first..], which are dropped again if it was known.
-    int32_t intern(Node node, int32_t first) {
-        node.first_kid = first;
-        uint64_t hash = hash_node(node);
-        size_t slot = hash & (slots_.size() - 1);
-        while (slots_[slot] >= 0) {
-            int32_t known = slots_[slot];
-            if (hashes_[known] == hash && is_equal(dag_.nodes[known], node)) {
-                dag_.kids.resize(first);
-                if (dag_.nodes[known].origin < 0) dag_.nodes[known].origin = node.origin;
-                return known;
-            }
-            slot = (slot + 1) & (slots_.size() - 1);
-        }
-        int32_t number = slots_[slot] = int32_t(dag_.nodes.size());
-        dag_.nodes.push_back(node);
-        hashes_.push_back(hash);
-        if (2 * dag_.nodes.size() > slots_.size()) grow();
-        return number;
-    }
-
-private:
-    View<int32_t> kids(const Node& node) const {
-        return {dag_.kids.data() + node.first_kid, size_t(node.num_kids)};
-    }
-    uint64_t hash_node(const Node& node) const {
-        uint64_t hash = mix(uint64_t(node.kind), uint64_t(node.num_kids));
-        hash = mix(hash, uint64_t(node.lo) * 31 + uint64_t(node.hi));
-        for (int32_t kid : kids(node)) hash = mix(hash, uint64_t(int64_t(kid)));
-        hash = mix(hash, hash_of_view(node.text));
-        hash = mix(hash, hash_of_view(node.info));
-        return mix(hash, hash_of(node.mask));
-    }
-    bool is_equal(const Node& left, const Node& right) const {
-        return left.kind == right.kind && left.lo == right.lo && left.hi == right.hi && left.mask == right.mask &&
-               is_same(kids(left), kids(right)) && is_same(left.text, right.text) && is_same(left.info, right.info);
-    }
-    void grow() {
-        slots_.assign(slots_.size() * 4, -1);
-        for (size_t i = 0; i < hashes_.size(); ++i) {
-            size_t slot = hashes_[i] & (slots_.size() - 1);
-            while (slots_[slot] >= 0) slot = (slot + 1) & (slots_.size() - 1);
-            slots_[slot] = int32_t(i);
-        }
-    }
-    Dag& dag_;
-    std::vector<int32_t> slots_;
-    std::vector<uint64_t> hashes_;
 };
 
 // A part is known as: its node's number, or, while a call's target is still open, -2 - (the target's place in the walk).
@@ -160,13 +96,17 @@ private:
 
     void open(int32_t place) {
         const Node& node = at(place);
-        if (!node.is_leaf() && node.kind != Kind::Choice && ++num_parts_ > limits_.expressions) {
-            throw CompileError{"expressions", "the grammar has more than limits.expressions=" +
-                                                  std::to_string(limits_.expressions) + " parts"};
-        }
+        if (!node.is_leaf() && node.kind != Kind::Choice) ++num_parts_;
+        check_num_parts();
         check_bounds(node);
         progress_[place] = kOpen;
         stack_.push_back({place, 0, parts_.size()});
+    }
+
+    void check_num_parts() const {
+        if (num_parts_ <= limits_.expressions) return;
+        throw CompileError{"expressions", "the grammar has more than limits.expressions=" +
+                                              std::to_string(limits_.expressions) + " parts"};
     }
 
     void check_bounds(const Node& node) const {
@@ -201,12 +141,25 @@ private:
             int32_t called = resolved(parts_[first_part]);
             known_[place] = called == -2 - place ? never() : called;
         } else {
-            int32_t first_kid = int32_t(dag_.kids.size());
-            for (size_t i = first_part; i < parts_.size(); ++i) dag_.kids.push_back(resolved(parts_[i]));
-            known_[place] = interner_.intern(node, first_kid);
+            known_[place] = node.kind == Kind::Unlisted ? written_out(node, first_part) : interned(node, first_part);
         }
         parts_.resize(first_part);
         stack_.pop_back();
+    }
+
+    int32_t interned(const Node& node, size_t first_part) {
+        int32_t first_kid = int32_t(dag_.kids.size());
+        for (size_t i = first_part; i < parts_.size(); ++i) dag_.kids.push_back(resolved(parts_[i]));
+        return interner_.intern(node, first_kid);
+    }
+
+    int32_t written_out(const Node& node, size_t first_part) {
+        int32_t tail = resolved(parts_[first_part]), special = resolved(parts_[first_part + 1]);
+        size_t num_before = dag_.nodes.size();
+        int32_t whole = UnlistedTree(dag_, interner_, node, tail, special).build();
+        num_parts_ += int64_t(dag_.nodes.size() - num_before);
+        check_num_parts();
+        return whole;
     }
 
     // How a part is known now, calls of finished calls followed.

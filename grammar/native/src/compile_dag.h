@@ -10,7 +10,7 @@
 namespace radix_compile {
 
 // The numbers are part of the encoding (grammar/native/encoding.py).
-enum class Kind : uint8_t { Bytes, Lit, Chars, Seq, Alt, Repeat, And, Minus, Erase, Members, Ref, Choice };
+enum class Kind : uint8_t { Bytes, Lit, Chars, Seq, Alt, Repeat, And, Minus, Erase, Members, Ref, Choice, Unlisted };
 
 // One expression. Pointers lead into the encoded buffers, which outlive the compile.
 struct Node {
@@ -20,9 +20,9 @@ struct Node {
     int32_t num_kids = 0;
     int64_t lo = 0, hi = 0;                // Repeat, Members; hi -1: without end
     View<int64_t> kid_ids;                 // as encoded: addresses of the Python objects
-    View<uint8_t> text;                    // Lit; Choice: all its texts together
-    View<int64_t> info;                    // Chars: ranges; Choice: sizes; Members: order, runs, clauses
-    Bits256 mask;                          // Bytes, Erase
+    View<uint8_t> text;                    // Lit; Choice, Unlisted: all texts together
+    View<int64_t> info;                    // Chars: ranges; Choice, Unlisted: sizes; Members: order, runs, clauses
+    Bits256 mask;                          // Bytes, Erase, Unlisted
 
     bool is_product() const { return kind == Kind::And || kind == Kind::Minus || kind == Kind::Erase; }
     bool is_leaf() const { return kind == Kind::Lit || kind == Kind::Bytes; }

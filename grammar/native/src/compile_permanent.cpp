@@ -29,7 +29,6 @@ void PermanentArena::keep(const Encoded& encoded) {
     std::unordered_map<int64_t, int32_t> added;
     for (size_t i = 0; i < nodes.size(); ++i) added.emplace(ids[i], int32_t(nodes_.size() + i));
     for (const Node& node : nodes) {
-        if (node.kind == Kind::Ref) throw CompileError{"permanent", "a permanent expression calls no rules"};
         for (int64_t id : node.kid_ids) {
             if (!added.count(id) && !numbers_.count(id)) {
                 throw CompileError{"encoding", "the encoded grammar is damaged: a part is missing"};

@@ -18,7 +18,7 @@ class PermanentArena {
 public:
     static PermanentArena& instance();
 
-    // Keep the records of `encoded`; its buffers are copied. Calls of rules and of unknown parts are refused.
+    // Keep the records of `encoded`; its buffers are copied. What they call is among them, or was kept before; unknown parts are refused.
     void keep(const Encoded& encoded);
 
     std::shared_lock<std::shared_mutex> reading() { return std::shared_lock<std::shared_mutex>(lock_); }

@@ -1,5 +1,7 @@
 // Reads the blocks that encoding.py writes. Nothing here trusts a count without checking it.
 
+#include <algorithm>
+
 #include "compile_dag.h"
 
 namespace radix_compile {
@@ -50,6 +52,17 @@ void read_choice(Reader& reader, Node& node) {
     node.text = reader.text(total);
 }
 
+// The texts are sorted and differ, and there is one.
+void check_listed(const Node& node) {
+    Reader::check(node.info.size() > 0);
+    const uint8_t* text = node.text.begin();
+    for (size_t i = 1; i < node.info.size(); ++i) {
+        const uint8_t* after = text + node.info[i - 1];
+        Reader::check(std::lexicographical_compare(text, after, after, after + node.info[i]));
+        text = after;
+    }
+}
+
 void read_members(Reader& reader, Node& node) {
     int64_t num_kids = reader.word(), num_info = reader.word();
     node.lo = reader.word();
@@ -76,6 +89,12 @@ void read_single(Reader& reader, Node& node) {
             break;
         case Kind::Members:
             read_members(reader, node);
+            break;
+        case Kind::Unlisted:
+            read_choice(reader, node);
+            node.mask = reader.mask();
+            node.kid_ids = reader.take(2);
+            check_listed(node);
             break;
         default:
             read_choice(reader, node);
@@ -124,7 +143,7 @@ int64_t read_records(const Encoded& encoded, std::vector<Node>& nodes, std::vect
     int64_t whole = reader.word();
     while (!reader.is_done()) {
         int64_t kind = reader.word(), count = reader.word();
-        Reader::check(kind >= 0 && kind <= int64_t(Kind::Choice));
+        Reader::check(kind >= 0 && kind <= int64_t(Kind::Unlisted));
         View<int64_t> block_ids = reader.take(count);
         if (count == 0) continue;
         ids.insert(ids.end(), block_ids.begin(), block_ids.end());

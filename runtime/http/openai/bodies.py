@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from ....grammar.spec import Whitespace
+
 
 class StreamOptions(msgspec.Struct, frozen=True):
     """Of a stream: is its usage told in one more chunk at the end, and are the lengths of its chunks blurred."""
@@ -20,12 +22,17 @@ class StreamOptions(msgspec.Struct, frozen=True):
 
 
 class JsonSchemaFormat(msgspec.Struct, frozen=True):
-    """The schema of a response format. `strict` changes nothing: a schema is always enforced exactly."""
+    """The schema of a response format. `strict` changes nothing: a schema is always enforced exactly.
+
+    `any_order` and `whitespace` are ours, see `grammar.spec.JsonSchema`.
+    """
 
     name: str | None = None
     description: str | None = None
     schema: Any = None
     strict: bool | None = None
+    any_order: bool | None = None
+    whitespace: Whitespace | None = None
 
 
 class ResponseFormat(msgspec.Struct, frozen=True):

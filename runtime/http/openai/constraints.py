@@ -71,10 +71,13 @@ def _format_constraint(wanted: ResponseFormat | None) -> list[Constraint]:
     if wanted.json_schema is None:
         raise GrammarError("a response format json_schema needs its schema", place=field)
     field += ".schema"
-    found = _json(field, wanted.json_schema.schema)
-    if not found:
+    given = wanted.json_schema
+    if given.schema is None:
         raise GrammarError("a response format json_schema needs its schema", place=field)
-    return found
+    spec = JsonSchema(
+        _schema_text(given.schema), given.any_order or False, given.whitespace or "compact"
+    )
+    return [Constraint(spec, field)]
 
 
 def _structured(wanted: StructuredOutputs | None) -> list[Constraint]:
@@ -95,9 +98,12 @@ def _structured(wanted: StructuredOutputs | None) -> list[Constraint]:
 def _json(field: str, schema: Any) -> list[Constraint]:
     if schema is None:
         return []
-    # some clients send a schema as text
-    text = schema if isinstance(schema, str) else json.dumps(schema, ensure_ascii=False)
-    return [Constraint(JsonSchema(text), field)]
+    return [Constraint(JsonSchema(_schema_text(schema)), field)]
+
+
+def _schema_text(schema: Any) -> str:
+    """A schema's source; some clients send it as text."""
+    return schema if isinstance(schema, str) else json.dumps(schema, ensure_ascii=False)
 
 
 def _regex(field: str, pattern: str | None) -> list[Constraint]:

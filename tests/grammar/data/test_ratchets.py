@@ -11,12 +11,16 @@ from collections import Counter
 import pytest
 from grammar_ratchet import COLLECTIONS, NEVER, differences, expected, measure
 
+from radixlm.grammar.matching import engine_name
+
 
 @pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", COLLECTIONS)
 def test_no_member_of_a_collection_gets_worse(name: str) -> None:
+    if name == "real_schemas" and engine_name() != "native":
+        pytest.skip("the numpy half takes minutes for the largest schemas; it is tested equal to the native one")  # fmt: skip
     found = measure(name)
     print(dict(Counter(found.values())))
     worse, better = differences(found, expected(name))

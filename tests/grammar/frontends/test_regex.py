@@ -173,6 +173,43 @@ def test_limits_of_the_front_end_name_themselves() -> None:
         assert caught.value.keyword == name
 
 
+def test_assertions_inside_long_repeats_are_refused_at_once() -> None:
+    for pattern in (
+        r"(?:(?<=a)|(?s:.)){1000}",
+        r"(?:x(?:\b|a){20}){20}",
+        r"(?:a\b )*(?:a\b ){0,5000}",
+        r"(?:(?:^|b){300}c)*",
+    ):
+        with pytest.raises(GrammarError, match="inside repeats of more than") as caught:
+            matcher(pattern)
+        assert caught.value.keyword == "assertion"
+    for pattern, text in (
+        (r"(?:(?<=a)|(?s:.)){100}", "b" * 3),
+        (r"(?:a\b ){0,300}", "a " * 300),
+        (r"(?:\b[ab]|c)*", "c" * 30),
+    ):
+        check(pattern, [text, text + "!"])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "least", "most"),
+    [
+        (r"(a|aa){5,100}", 5, 200),
+        (r"[ab]{3,10000}", 3, 10000),
+        (r"(aa|a){0,10000}b?", 0, 20000),
+        (r"(a{2,5}|b){10,2000}", 20, 10000),
+        (r"(b?a?){40}", 0, 40),
+    ],
+)
+def test_long_and_ambiguous_counts_are_counted(pattern: str, least: int, most: int) -> None:
+    program = compile_spec(Regex(pattern), VOCABULARY.alphabet)
+    assert program.num_bytes < 2000  # not written out
+    check(pattern, ["", "a", "aa", "ab", "aab" * 3, "a" * 5, "b" * 10, "abab"])
+    start = matcher(pattern)
+    for count in {0, 1, max(least - 1, 0), least, least + 1, 39, 41, 199, 200, 201}:
+        assert accepts(start, b"a" * count) == (least <= count <= most), count
+
+
 def test_a_pattern_nothing_can_match_is_refused() -> None:
     for pattern in ("(?!)", "a(?!b)b", r"a\bb", "a^b", "[^\\s\\S]"):
         with pytest.raises(GrammarError, match="no output"):

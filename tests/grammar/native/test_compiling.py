@@ -55,7 +55,7 @@ LEFT_RECURSIVE = {
     },
     "as a whole": {
         "start": alt(ref("x"), lit("b")),
-        "x": alt(seq(ref("start"), lit("b")), lit("a")),
+        "x": alt(seq(ref("start"), lit("b")), seq(lit("a"), ref("x")), lit("a")),
     },
     "hidden": {"start": alt(seq(opt(lit("a")), ref("start"), lit("b")), lit("a"))},
     "only behind what may be empty": {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,8 +15,8 @@ from hypothesis import strategies as st
 from toy_vocabulary import EOS, SPECIAL, byte_vocabulary, vocabulary_of
 
 from radixlm.errors import GrammarError
-from radixlm.grammar.compiler import compile_by_passes
 from radixlm.grammar import frontends
+from radixlm.grammar.compiler import compile_by_passes
 from radixlm.grammar.expr import (
     EMPTY,
     Clause,
@@ -253,13 +252,28 @@ def test_text_and_structure_are_matched_alike(
         walk(pair_of(program, TEXT, *limits), random.Random(seed), 25)
 
 
+def test_text_with_exceptions_may_go_on_behind_the_end_of_its_region() -> None:
+    not_a, not_b = chars((0x20, 0x60), (0x62, 0x10FFFF)), chars((0x20, 0x61), (0x63, 0x10FFFF))
+    rules: dict[str, Expr] = {
+        "s": seq(lit("<"), ref("r"), lit("b"), opt(alt(ref("s"), ref("r"))), lit("c")),
+        "r": alt(seq(alt(not_a, seq(lit("a"), not_b)), star(alt(not_a, lit("a")))), lit("a")),
+    }
+    vocabulary = byte_vocabulary(b"ab", b"abc", b"xab", b"xa", b"ab<xab", "éab".encode(), b"abx")
+    with everything_called_and_counted():
+        program = compile_grammar(Grammar(rules, "s"), vocabulary.alphabet)
+    for seed in range(5):
+        pair = pair_of(program, vocabulary)
+        assert pair.native.advance_bytes(b"<") == pair.python.advance_bytes(b"<")
+        walk(pair, random.Random(seed), 10)
+
+
 @pytest.mark.model
 @pytest.mark.parametrize(
     "schema",
     [
         '{"type":"object","properties":{"name":{"type":"string","maxLength":30},"tags":{"type":"array","items":{"enum":["a","abc","b c"]}},'
         '"date":{"type":"string","format":"date"},"n":{"type":"integer","minimum":-5,"maximum":1234}},"required":["name"]}',
-        '{"type":"object","additionalProperties":{"anyOf":[{"type":"number"},{"type":"object"},{"type":"string","pattern":"^[a-z]+é?$"}]}}',
+        '{"additionalProperties":{"anyOf":[{"type":"number"},{"type":"object"},{"type":"string","pattern":"^[a-z]+é?$"}]}}',
         "{}",
     ],
 )
@@ -286,7 +300,7 @@ def test_refusals_say_the_same() -> None:
         assert not fork.advance(token_id) or token_id == 258
         fork.check()
         assert fork.fork().native.error == fork.python.error
-        assert fork.native.advance(2 + ord("a")) == (fork.python.error is None)
+        fork.advance(2 + ord("b"))
     for data in (b"aabx", b"b" * 60 + b"x", b""):
         fork = pair.fork()
         assert fork.native.advance_bytes(data) == fork.python.advance_bytes(data)
@@ -323,7 +337,6 @@ def test_matchers_outlive_their_masks_and_vocabulary() -> None:
     matcher = NativeMatcher(masks)
     fork = matcher.fork()
     del masks, matcher, vocabulary
-    gc.collect()
     assert fork.advance(2)
     assert fork.distance() == 2
 
@@ -333,10 +346,9 @@ def test_memory_stays_within_its_limits() -> None:
     masks = NativeMasks(program.to_body(), TEXT, 10_000, 400_000)
     matcher = NativeMatcher(masks)
     row = np.zeros((TEXT.vocab_size + 31) // 32, np.uint32)
-    rng = random.Random(1)
     for step in range(3000):
         matcher.fill_mask(row, 10_000)
-        assert matcher.advance_bytes(b"abb"[: rng.randrange(1, 4)] + b"c" * (step % 7 == 6))
+        assert matcher.advance_bytes(b"abb"[: 1 + step % 5 % 3] + b"c" * (step % 7 == 6))
         if step % 20 == 0 or matcher.error:
             matcher.rollback(19)
         assert masks.num_memo_bytes <= 10_000
@@ -373,7 +385,7 @@ def test_damaged_programs_are_refused_or_matched_without_harm(source: str) -> No
                 matcher.shortest_completion(100)
                 matcher.rollback(0)
         except GrammarError as error:
-            assert "damaged" in str(error)
+            assert "damaged" in str(error)  # noqa: PT017
             num_refused += 1
     assert num_refused > 200
 

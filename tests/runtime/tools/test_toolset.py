@@ -179,7 +179,7 @@ def test_what_is_wrong_is_named_with_its_place(tools: Any, choice: Any, place: s
 EMAIL = {
     "type": "object",
     "properties": {
-        "to": {"type": "string", "pattern": r"^(?!\.)(?!.*\.\.).+@.+$", "format": "idn-email"},
+        "to": {"type": "string", "pattern": r"^(\w+)@\1$"},
         "subject": {"type": "string"},
     },
     "required": ["to"],
@@ -216,7 +216,7 @@ def test_a_relaxed_tool_takes_any_value_for_the_refused_argument_only() -> None:
 
 
 def test_a_schema_refused_as_a_whole_is_relaxed_to_any_object() -> None:
-    whole = {"type": "object", "properties": {"a": {}}, "unevaluatedProperties": False}
+    whole = {"type": "object", "properties": {"a": {}}, "minProperties": 9}
     toolset = ToolSet.of([tool("f", whole)], "required")
     relaxed = toolset.relaxed(refusal_of(toolset))
     assert relaxed is not None

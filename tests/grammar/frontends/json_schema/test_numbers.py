@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_recogniser import slow_accepts
+from toy_vocabulary import accepts, byte_vocabulary, matcher_of
 
+from radixlm.errors import GrammarError
+from radixlm.grammar.compiler import compile_grammar
 from radixlm.grammar.expr import Expr, Grammar, Limits
 from radixlm.grammar.frontends.json_schema.numbers import (
     NumberSet,
@@ -160,3 +166,95 @@ def test_limits_bound_the_length_of_numbers():
 def test_texts_of_equal_sets_are_one_object():
     assert number_text(NumberSet(low=Decimal(1))) is number_text(NumberSet(low=Decimal("1.0")))
     assert number_text(NumberSet()) is not number_text(NumberSet(), Limits(number_exponent=9))
+
+
+_STEPS = [
+    "3",
+    "7",
+    "11",
+    "13",
+    "0.07",
+    "1.37",
+    "6.75",
+    "12",
+    "60",
+    "99",
+    "0.003",
+    "1024",
+    "3600",
+    "17.5",
+    "0.3",
+]
+
+
+def compiled(language: Expr) -> Callable[[str], bool]:
+    """Whether a text is in a language, by the compiled automaton: the recogniser would take long on these."""
+    program = compile_grammar(Grammar({"n": language}, "n"), byte_vocabulary().alphabet)
+    start = matcher_of(program, byte_vocabulary())
+    return lambda text: accepts(start, text.encode())
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(_STEPS),
+    st.sampled_from([None, "3", "7", "0.07", "0.3", "12"]),
+    st.booleans(),
+    st.sampled_from([None, "0", "-5", "-100.5", "0.07"]),
+    st.sampled_from([None, "1000000", "1000.5", "3"]),
+    st.integers(0, 1 << 20),
+)
+def test_multiples_of_any_step_and_numbers_that_are_none(
+    step: str, other: str | None, is_multiple: bool, low: str | None, high: str | None, seed: int
+):
+    numbers = NumberSet(Decimal(low) if low else None, Decimal(high) if high else None)
+    numbers = (numbers.divided if is_multiple else numbers.undivided)(Fraction(step))
+    if other is not None:
+        numbers = numbers.divided(Fraction(other))
+    draw = Random(seed)
+    factors = [draw.randint(-90, 90) for _ in range(9)] + [draw.randint(0, 10**8), 0]
+    offsets = [Decimal(0)] * 4 + [Decimal("0.01"), Decimal(1), Decimal("-0.5")]
+    values = [Decimal(step) * n + draw.choice(offsets) for n in factors]
+    for make in (number_text, integer_text, fraction_text):
+        try:
+            is_text = compiled(make(numbers))
+        except GrammarError as error:
+            assert error.keyword in ("unsatisfiable", "multipleOf")  # noqa: PT017
+            wanted = [value for value in values if numbers.holds(value) and _is_meant(make, value)]
+            assert error.keyword == "multipleOf" or not wanted  # noqa: PT017
+            continue
+        for value in values:
+            is_in = numbers.holds(value) and _is_meant(make, value)
+            text = format(value, "f")
+            if make is integer_text and value == int(value):
+                text = str(int(value))
+            if not text.startswith("-0") or value:
+                assert is_text(text) == is_in, text
+                assert is_text(text + "0") == is_in or "." not in text
+            assert not is_text("0" + text)
+            assert not is_text(text + ".")
+
+
+def _is_meant(make: object, value: Decimal) -> bool:
+    return make is number_text or (value == int(value)) == (make is integer_text)
+
+
+def test_steps_with_many_remainders_are_listed_between_bounds_and_refused_without():
+    step = Fraction(123456789)
+    with pytest.raises(GrammarError, match="800 remainders") as caught:
+        integer_text(NumberSet().divided(step))
+    assert caught.value.keyword == "multipleOf"
+    with pytest.raises(GrammarError, match="remainders"):
+        number_text(NumberSet().divided(step))
+    near = NumberSet(Decimal(0), Decimal(400_000_000)).divided(step)
+    for language in (integer_text(near), number_text(near)):
+        assert in_language(language, "370370367")
+        assert not in_language(language, "370370368")
+    assert in_language(number_text(near), "123456789.00")
+
+
+def test_many_remainders_leave_fewer_digits():
+    is_text = compiled(integer_text(NumberSet().divided(Fraction(797))))
+    assert is_text(str(797 * 10**15))
+    assert not is_text(str(797 * 10**30))
+    with pytest.raises(GrammarError, match="with 40 digits"):
+        integer_text(NumberSet().divided(Fraction(797)).undivided(Fraction(3)))

@@ -13,7 +13,12 @@ from radixlm.grammar.expr import Expr, Grammar, Seq, chars, conj, minus, repeat,
 from radixlm.grammar.frontends.json_schema.code_points import ANY_CHAR, ANY_TEXT, text_language
 from radixlm.grammar.frontends.json_schema.pattern_language import search_language
 from radixlm.grammar.frontends.json_schema.source import string_text
-from radixlm.grammar.frontends.json_schema.strings import OtherTexts, StringText, any_string
+from radixlm.grammar.frontends.json_schema.strings import (
+    StringText,
+    any_string,
+    are_simple,
+    other_strings,
+)
 
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 _specials = st.text(
@@ -96,22 +101,22 @@ def test_intersection_and_difference_hold_of_the_decoded_text():
     st.one_of(st.text("ab c", max_size=4), _specials),
 )
 def test_strings_other_than_some_texts(texts: list[str], text: str):
-    assert OtherTexts.can_take(texts)
-    language = OtherTexts().quoted(texts)
+    assert are_simple(texts)
+    language = other_strings(texts)
     for spelling in (json.dumps(text), json.dumps(text, ensure_ascii=False)):
         assert slow_accepts(Grammar({"s": language}, "s"), spelling) == (text not in texts)
-    assert not OtherTexts.can_take(["é"])
+    assert not are_simple(["é"])
 
 
 @given(st.lists(st.text("ab", max_size=12), max_size=30), st.text("abc", max_size=13))
 def test_strings_other_than_many_texts_that_begin_alike(texts: list[str], text: str):
-    language = OtherTexts().quoted(texts)
+    language = other_strings(texts)
     assert slow_accepts(Grammar({"s": language}, "s"), json.dumps(text)) == (text not in texts)
 
 
 def test_nested_texts_need_no_recursion():
     texts = ["a" * n for n in range(3000)]
-    language = OtherTexts().quoted(texts)
+    language = other_strings(texts)
     assert isinstance(language, Seq)
 
 

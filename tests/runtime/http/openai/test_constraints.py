@@ -52,6 +52,15 @@ def test_a_schema_is_found_in_each_of_its_places_with_its_key_order(
     ("fields", "spec"),
     [
         ({"response_format": {"type": "json_object"}}, JsonSchema('{"type": "object"}')),
+        (
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"schema": "true", "any_order": True, "whitespace": "indented"},
+                }
+            },
+            JsonSchema("true", any_order=True, whitespace="indented"),
+        ),
         ({"structured_outputs": {"json_object": True}}, JsonSchema('{"type": "object"}')),
         ({"regex": "a+"}, Regex("a+")),
         ({"guided_regex": "a+"}, Regex("a+")),
