@@ -46,7 +46,8 @@ class Builder:
     ) -> None:
         self.normaliser = normaliser
         self._limits = normaliser.reading.limits
-        self._remembers = self._limits == _DEFAULT
+        # without the shared rules of any value every schema is read, as a report needs it
+        self._remembers = self._limits == _DEFAULT and any_value is not None
         self._any_value = any_value
         self._layout_name = "" if any_value is None else any_value.name
         self.layout = layout

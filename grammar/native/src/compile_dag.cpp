@@ -39,19 +39,40 @@ private:
 // A part is known as: its node's number, or, while a call's target is still open, -2 - (the target's place in the walk).
 const int32_t kUnknown = -1;
 
+// What is known of each place. Kept from compile to compile, since there are many kept expressions and few are met: only those are cleared.
+struct Places {
+    enum Progress : char { kNew, kOpen, kDone };
+    std::vector<char> progress, has_call;
+    std::vector<int32_t> known;
+    std::vector<int32_t> met;
+
+    void grow(size_t size) {
+        if (size <= progress.size()) return;
+        progress.resize(size, kNew);
+        has_call.resize(size, 0);
+        known.resize(size, kUnknown);
+    }
+    void clear() {
+        for (int32_t place : met) {
+            progress[place] = kNew;
+            has_call[place] = 0;
+            known[place] = kUnknown;
+        }
+        met.clear();
+    }
+};
+
 class Walk {
 public:
     Walk(const Encoded& encoded, const Limits& limits)
         : limits_(limits), arena_(PermanentArena::instance()), holding_(arena_.reading()), interner_(dag_) {
         whole_ = read_records(encoded, local_, ids_);
+        places_.clear();  // of a compile that was given up
+        places_.grow(local_.size() + arena_.size());
     }
 
     Dag run() {
         IdTable table(ids_);
-        size_t num_places = local_.size() + arena_.size();
-        progress_.assign(num_places, kNew);
-        known_.assign(num_places, kUnknown);
-        has_call_.assign(num_places, 0);
         int32_t start = place_of(table, whole_);
         open(start);
         while (!stack_.empty()) {
@@ -61,11 +82,11 @@ public:
                 close(top, node);
                 continue;
             }
-            int32_t kid = place_of(table, node.kid_ids[top.next++]);
+            int32_t kid = kid_of(table, top.place, node, top.next++);
             parts_.push_back(kid);
-            if (progress_[kid] == kNew) {
+            if (progress_[kid] == Places::kNew) {
                 open(kid);
-            } else if (progress_[kid] == kOpen) {
+            } else if (progress_[kid] == Places::kOpen) {
                 recursive_.push_back(kid);
             }
         }
@@ -74,7 +95,6 @@ public:
     }
 
 private:
-    enum Progress : char { kNew, kOpen, kDone };
     struct Open {
         int32_t place;
         int32_t next;        // part to visit
@@ -94,12 +114,20 @@ private:
         return int32_t(local_.size()) + found;
     }
 
+    // The place of a part: what a kept expression is made of needs no search.
+    int32_t kid_of(const IdTable& table, int32_t place, const Node& node, int32_t index) const {
+        int32_t num_local = int32_t(local_.size());
+        if (place >= num_local) return num_local + arena_.kids_of(place - num_local)[index];
+        return place_of(table, node.kid_ids[index]);
+    }
+
     void open(int32_t place) {
         const Node& node = at(place);
         if (!node.is_leaf() && node.kind != Kind::Choice) ++num_parts_;
         check_num_parts();
         check_bounds(node);
-        progress_[place] = kOpen;
+        progress_[place] = Places::kOpen;
+        places_.met.push_back(place);
         stack_.push_back({place, 0, parts_.size()});
     }
 
@@ -130,13 +158,13 @@ private:
         size_t first_part = top.first_part;
         bool calls = node.kind == Kind::Ref || node.kind == Kind::Members;
         for (size_t i = first_part; i < parts_.size(); ++i) {  // a part that is still open contains this one: by a call
-            calls = calls || has_call_[parts_[i]] || progress_[parts_[i]] == kOpen;
+            calls = calls || has_call_[parts_[i]] || progress_[parts_[i]] == Places::kOpen;
         }
         if (calls && node.is_product()) {
             throw CompileError{"and", "an intersection or difference may not contain rule calls or member sets"};
         }
         has_call_[place] = calls;
-        progress_[place] = kDone;
+        progress_[place] = Places::kDone;
         if (node.kind == Kind::Ref) {
             int32_t called = resolved(parts_[first_part]);
             known_[place] = called == -2 - place ? never() : called;
@@ -189,13 +217,17 @@ private:
     int64_t whole_;
     Dag dag_;
     Interner interner_;
-    std::vector<char> progress_, has_call_;
-    std::vector<int32_t> known_;
+    static thread_local Places places_;
+    std::vector<char>& progress_ = places_.progress;
+    std::vector<char>& has_call_ = places_.has_call;
+    std::vector<int32_t>& known_ = places_.known;
     std::vector<int32_t> parts_;  // places of the parts of all open nodes
     std::vector<Open> stack_;
     std::vector<int32_t> recursive_;
     int64_t num_parts_ = 0;
 };
+
+thread_local Places Walk::places_;
 
 }  // namespace
 

@@ -36,11 +36,13 @@ void PermanentArena::keep(const Encoded& encoded) {
         }
     }
     buffers_.push_back(std::move(copy));
+    numbers_.insert(added.begin(), added.end());
     for (Node& node : nodes) {
         node.origin = int32_t(nodes_.size());
+        node.first_kid = int32_t(kids_.size());
+        for (int64_t id : node.kid_ids) kids_.push_back(numbers_.at(id));
         nodes_.push_back(node);
     }
-    numbers_.insert(added.begin(), added.end());
 }
 
 std::shared_ptr<const Dfa> PermanentArena::automaton(int32_t number, const Bits256& alphabet) {

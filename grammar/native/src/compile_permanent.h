@@ -28,6 +28,10 @@ public:
         return found == numbers_.end() ? -1 : found->second;
     }
     const Node& node(int32_t number) const { return nodes_[number]; }
+    // The numbers of its parts.
+    View<int32_t> kids_of(int32_t number) const {
+        return {kids_.data() + nodes_[number].first_kid, nodes_[number].kid_ids.size()};
+    }
     size_t size() const { return nodes_.size(); }
 
     // Automata of permanent products, for one alphabet each; null if not yet made.
@@ -47,6 +51,7 @@ private:
     std::shared_mutex lock_;
     std::vector<std::unique_ptr<Buffers>> buffers_;
     std::vector<Node> nodes_;
+    std::vector<int32_t> kids_;  // numbers of the parts, of all nodes; a node's `first_kid` leads here
     std::unordered_map<int64_t, int32_t> numbers_;
     std::unordered_map<int32_t, std::vector<Made>> automata_;
 };
