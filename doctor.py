@@ -54,6 +54,7 @@ def examine(config: EngineConfig) -> list[Finding]:
         *_packages(),
         *_machine(config),
         *_kernels(config),
+        *_grammar(),
         *_model(config),
         *_folders(config),
     ]
@@ -118,6 +119,12 @@ def _kernels(config: EngineConfig) -> list[Finding]:
     except RadixError as error:
         rows.append(Finding("kernels", "would serve", "none", str(error)))
     return rows
+
+
+def _grammar() -> list[Finding]:
+    from radixlm.grammar.matching import engine_name
+
+    return [Finding("grammars", "engine", engine_name())]
 
 
 def _model(config: EngineConfig) -> list[Finding]:
