@@ -77,6 +77,7 @@ class _Closing:
     def __init__(self) -> None:
         self.configs: dict[int, Stack] = {}
         self.seen: dict[int, Stack] = {}
+        self.visited: set[tuple[int, int]] = set()  # states, and stacks that were merged there
         self.frames: dict[int, list[Frame]] = {}  # region to enter -> frames to push
         self.work: list[tuple[int, Stack]] = []
         self.holes: set[int] = set()
@@ -192,8 +193,9 @@ class StateStore:
         before = closing.seen.get(source)
         if before is not None:
             stack = self.stacks.merge(before, stack)
-            if stack is before:
-                return
+            if stack is before or (source, stack.uid) in closing.visited:
+                return  # equal sets of stacks may be written in two ways, one after the other
+            closing.visited |= {(source, before.uid), (source, stack.uid)}
         closing.seen[source] = stack
         if self._enter(closing, source, stack):
             self._return(closing, stack)

@@ -100,6 +100,7 @@ void StateStore::begin_closure() {
     closed_holes_.clear();
     pending_.clear();
     queue_.clear();
+    visited_.clear();
     is_accepting_ = false;
 }
 
@@ -138,8 +139,14 @@ u32 StateStore::close() {
 void StateStore::visit(u32 source, u32 stack) {
     Mark& mark = marks_[source];
     if (mark.seen_epoch == epoch_) {
-        stack = stacks_->merge(mark.seen_stack, stack);
-        if (stack == mark.seen_stack) return;
+        const u32 before = mark.seen_stack;
+        stack = stacks_->merge(before, stack);
+        if (stack == before) return;
+        // Equal sets of stacks may be written in two ways, one after the other: what has been visited once is not visited again.
+        const std::pair<u32, u32> visit{source, stack};
+        if (std::find(visited_.begin(), visited_.end(), visit) != visited_.end()) return;
+        visited_.emplace_back(source, before);
+        visited_.push_back(visit);
     }
     mark.seen_epoch = epoch_;
     mark.seen_stack = stack;

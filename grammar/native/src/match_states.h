@@ -125,6 +125,7 @@ private:
     std::vector<u32> config_states_, closed_holes_;
     std::vector<Pending> pending_;
     std::vector<u64> queue_;  // (rank, region), a heap
+    std::vector<std::pair<u32, u32>> visited_;  // (state, stack) where stacks were merged
     bool is_accepting_ = false;
 };
 
