@@ -19,8 +19,6 @@ from ..errors import GrammarError
 from .expr import Limits
 from .member_sets import SetMove
 
-ALL_BYTES = (1 << 256) - 1
-
 
 @dataclass(slots=True)
 class GraphState:

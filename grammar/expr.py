@@ -388,8 +388,6 @@ class Limits:
     transitions: int = 2_000_000  # automaton edges of the finished program
     product_states: int = 20_000  # states met while intersecting or subtracting
     program_bytes: int = 32 << 20  # the serialised program
-    compile_seconds: float = 2.0  # from the spec to the program
-    memo_bytes: int = 32 << 20  # masks that an engine remembers of the program
     number_integer_digits: int = 40  # of an unbounded number, before the point
     number_fraction_digits: int = 40  # of a number that need not be whole, behind the point
     number_exponent: int = 199  # magnitude of the exponent of such a number

@@ -61,14 +61,8 @@ def may_be_empty(body: Expr) -> bool:
         match expr:
             case Lit() | Bytes() | Chars():
                 return False
-            case Seq(items):
-                return all(known[id(item)] for item in items)
-            case Alt(items):
-                return any(known[id(item)] for item in items)
-            case Repeat(item, lo):
-                return lo == 0 or known[id(item)]
             case _:
-                return True
+                return _by_parts(expr, known)
 
     return _worked_out(body, decide)
 
@@ -78,16 +72,23 @@ def _ends(body: Expr, ending: set[str]) -> bool:
         match expr:
             case Ref(name):
                 return name in ending
-            case Seq(items):
-                return all(known[id(item)] for item in items)
-            case Alt(items):
-                return any(known[id(item)] for item in items)
-            case Repeat(item, lo):
-                return lo == 0 or known[id(item)]
             case _:
-                return True
+                return _by_parts(expr, known)
 
     return _worked_out(body, decide)
+
+
+def _by_parts(expr: Expr, known: Mapping[int, bool]) -> bool:
+    """What holds of a whole if it holds of all parts in a row, of one alternative, of what must come; True of anything else."""
+    match expr:
+        case Seq(items):
+            return all(known[id(item)] for item in items)
+        case Alt(items):
+            return any(known[id(item)] for item in items)
+        case Repeat(item, lo):
+            return lo == 0 or known[id(item)]
+        case _:
+            return True
 
 
 def _worked_out(body: Expr, decide: Callable[[Expr, Mapping[int, bool]], bool]) -> bool:

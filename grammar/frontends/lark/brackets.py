@@ -87,8 +87,3 @@ def choice(items: list[Node]) -> Node:
 
 def _sequence(items: list[Node]) -> Node:
     return items[0] if len(items) == 1 else Sequence(tuple(items))
-
-
-def starts_body(token: Token) -> Bracket:
-    """The body of a definition that begins with `token`."""
-    return Bracket(Token("body", "", token.at))
