@@ -9,7 +9,8 @@ O(1) amortised a token; otherwise a new child.
 The last page, not full yet, is published as a tail so that others can copy the tokens it has. Three cases:
 
     nothing alike in the tree     the tail enters, or grows where it is
-    a page starts with its tokens it stays (or becomes) private: publishing it would help nobody
+    a page starts with its tokens it stays (or becomes) private: publishing it would help nobody; while others have yet
+                                  to copy from it, it stays published as it is
     its tokens start with a page  that page is superseded: dropped when unlocked, now or when its last lock goes
 
 A tail is written only by its lease; readers copy the slots it had when they came, and slots are only appended.
@@ -59,11 +60,16 @@ class Publisher:
     def publish_tail(self, lease: Lease, token_ids: I32) -> None:
         """Publish the part of a page that follows position `lease.num_shared`, fewer tokens than a page."""
         tail = lease.tail
+        if tail is not None and token_ids.size == tail.num_tokens:
+            return
         if tail is not None and len(lease.node.children) == 1:
             self._tree.grow_only_child(tail, token_ids[tail.num_tokens :])
             return
+        is_covered = self._tree.covers(lease.node, sort_key(token_ids))
+        if is_covered and tail is not None and tail.num_locks > 1:
+            return  # others have yet to copy from this page: the node they locked stays the one that holds it
         tail = self._withdraw_tail(lease)
-        if self._tree.covers(lease.node, sort_key(token_ids)):
+        if is_covered:
             if tail is not None:
                 self._queue.unlock_end(tail)
             return

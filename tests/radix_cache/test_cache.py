@@ -309,6 +309,33 @@ def test_a_page_that_fills_up_while_a_reader_has_yet_to_copy_from_it_stays_locke
     assert driver.cache.num_free == 8
 
 
+def test_a_page_whose_tokens_another_page_extends_stays_where_readers_locked_it() -> None:
+    """Otherwise the writer publishes it again later, evictable while a reader still has to copy from it."""
+    driver = CacheDriver(8, 8)
+    writer = driver.open([1, 2, 3])
+    assert driver.compute(writer, 3)
+    driver.commit(writer)
+    reader = driver.open([1, 2, 9], "", 2)
+    assert reader.lease.page_copies
+    other = driver.open([1, 2, 3, 4, 5])
+    assert driver.compute(other, 5)
+    driver.commit(other)
+    writer.token_ids.append(4)  # [1, 2, 3, 4], which starts the page of `other`
+    assert driver.compute(writer, 1)
+    driver.commit(writer)
+    driver.check()
+    writer.token_ids.append(7)  # and now goes its own way
+    assert driver.compute(writer, 1)
+    driver.commit(writer)
+    driver.check()
+    driver.release(writer)
+    driver.check()
+    driver.cache.evict(8)
+    driver.check()
+    driver.copies_done(reader)
+    driver.check()
+
+
 def test_misuse_is_an_invariant_error_and_bad_sizes_are_config_errors() -> None:
     cache = PrefixCache(4, 4)
     lease = cache.open([1, 2, 3])

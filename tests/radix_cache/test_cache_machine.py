@@ -135,7 +135,8 @@ class CacheMachine(RuleBasedStateMachine):
         assert not self.driver.cache._tree.roots
 
 
-TestCacheMachine = pytest.mark.timeout(300)(CacheMachine.TestCase)
+# longer than the five minutes that hypothesis may shrink for: a failure must be reported, not cut off
+TestCacheMachine = pytest.mark.timeout(900)(CacheMachine.TestCase)
 TestCacheMachine.settings = settings(
     max_examples=70,
     stateful_step_count=40,
