@@ -3,8 +3,8 @@
     pip install .      compiles kernels/cpu/src to kernels/cpu/_native.so and grammar/native/src to grammar/_native.so, into the wheel
 
 Needs g++ or clang++ on the path. Without a compiler, or when it fails, the install succeeds all the same and says what is lost: the
-reference kernels and the numpy grammar engine serve then. Each instruction set of the kernels is one compilation of `unit.cpp`. Imports
-nothing of radixlm.
+reference kernels and the numpy grammar engine serve then. A library that is newer than all it is made of is taken as it is. Each
+instruction set of the kernels is one compilation of `unit.cpp`. Imports nothing of radixlm.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class NativeBuildHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """See hatchling's build hook interface."""
         for target, jobs, loss in LIBRARIES:
-            problem = build(ROOT / target, jobs())
+            problem = None if is_current(ROOT / target, jobs()) else build(ROOT / target, jobs())
             if problem:
                 self.app.display_warning(
                     f"radixlm: no native {loss} ({problem}); slower ones serve"
@@ -72,6 +72,14 @@ LIBRARIES = (
     (KERNELS, kernel_jobs, "CPU kernels"),
     (GRAMMAR, grammar_jobs, "grammar engine"),
 )
+
+
+def is_current(target: Path, jobs: list[_Job]) -> bool:
+    """Is the library there, and no file of its sources' folders, nor this one, younger?"""
+    folders = {source.parent for source, _, _ in jobs}
+    inputs = [Path(__file__), *(path for folder in folders for path in folder.iterdir())]
+    newest = max(path.stat().st_mtime_ns for path in inputs)
+    return target.exists() and target.stat().st_mtime_ns > newest
 
 
 def build(target: Path, jobs: list[_Job]) -> str | None:
