@@ -26,7 +26,6 @@ def build(spec: Spec, limits: Limits) -> Grammar:
     if len(spec.options) > limits.choices:
         raise GrammarError(
             f"{len(spec.options)} options exceed limits.choices={limits.choices}",
-            place="/options",
             keyword="choices",
         )
     options = dict.fromkeys(spec.options)
@@ -34,7 +33,6 @@ def build(spec: Spec, limits: Limits) -> Grammar:
     if num_chars > limits.spec_bytes:
         raise GrammarError(
             f"the options have {num_chars} characters, more than limits.spec_bytes={limits.spec_bytes}",
-            place="/options",
             keyword="spec_bytes",
         )
     try:

@@ -199,7 +199,9 @@ def _validator(schema_text: str) -> Any:
     if kind in (jsonschema.Draft3Validator, jsonschema.Draft4Validator):
         raise _NoAnswer  # they do not know keywords that our front end takes from later drafts
     checker = kind.TYPE_CHECKER.redefine("integer", _is_integer)
-    exact = jsonschema.validators.extend(kind, type_checker=checker)
+    # later drafts let it go, and our front end keeps it in all of them
+    older = {"dependencies": jsonschema.Draft7Validator.VALIDATORS["dependencies"]}
+    exact = jsonschema.validators.extend(kind, {**older, **kind.VALIDATORS}, type_checker=checker)
     return exact(schema, format_checker=_FORMATS)
 
 

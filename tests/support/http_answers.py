@@ -87,7 +87,8 @@ def _add(found: Choice, choice: dict[str, Any], part: dict[str, Any]) -> None:
     found.text += part.get("content") or part.get("text") or ""
     for number, call in enumerate(part.get("tool_calls") or ()):
         whole = found.calls.setdefault(call.get("index", number), {"name": "", "arguments": ""})
-        whole["name"] += call["function"].get("name") or ""
-        whole["arguments"] += call["function"].get("arguments") or ""
+        given = call.get("function") or call["custom"]
+        whole["name"] += given.get("name") or ""
+        whole["arguments"] += given.get("arguments") or given.get("input") or ""
     logprobs = choice.get("logprobs") or {}
     found.num_logprobs += len(logprobs.get("content") or logprobs.get("token_logprobs") or ())

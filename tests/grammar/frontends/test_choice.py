@@ -22,8 +22,9 @@ def test_options_that_cannot_be_used_are_named() -> None:
 
 
 def test_limits_name_themselves() -> None:
-    with pytest.raises(GrammarError, match=r"limits\.choices=1"):
+    with pytest.raises(GrammarError, match=r"limits\.choices=1") as refused:
         compile_spec(Choice(("a", "b")), VOCABULARY.alphabet, Limits(choices=1))
+    assert refused.value.place == "", "the options as a whole have no place within themselves"
     with pytest.raises(GrammarError, match=r"limits\.spec_bytes=1"):
         compile_spec(Choice(("a", "b")), VOCABULARY.alphabet, Limits(spec_bytes=1))
 
