@@ -15,6 +15,7 @@ from . import item_keywords, property_keywords
 from .branch import Branch, Option, Origin
 from .document import REFERENCES, Node
 from .evaluation import Evaluated, Watch
+from .keywords import check
 from .reading import Reading, Schema, complement_of
 from .shape import ARRAY, OBJECT, Atom, Conj, ItemRule, PropertyRule
 from .source import Json
@@ -101,6 +102,8 @@ def _contributes(reading: Reading, node: Node, seen: set[Node]) -> bool:
     schema = reading.keywords(node)
     if not _EVALUATING.isdisjoint(schema):
         return True
+    # it is looked at before it is read; unknown keywords are told of then
+    check(schema, node.pointer, leave_out=lambda *_: None)
     document = reading.document
     below: list[Node] = [document.child(node, k) for k in _SINGLE if k in schema]
     for keyword in _LISTS:

@@ -104,3 +104,21 @@ def test_a_value_is_an_output_exactly_when_two_validators_take_it(schema: Any, s
         texts = [compact(order) for order in orders(value)]
         is_output = grammar is not None and any(slow_accepts(grammar, text) for text in texts)
         assert is_output == expected, (compact(schema), compact(value))
+
+
+@pytest.mark.parametrize(
+    ("branch", "place"),
+    [
+        ({"allOf": [0]}, "/allOf"),
+        ({"anyOf": 0}, "/anyOf"),
+        ({"if": 0}, "/if"),
+        ({"dependentSchemas": {"a": 7}}, "/dependentSchemas"),
+        ({"$ref": 3}, "/$ref"),
+    ],
+)
+def test_a_wrong_value_below_is_an_error_at_its_place_though_it_is_looked_at_before_it_is_read(
+    branch: Any, place: str
+) -> None:
+    with pytest.raises(GrammarError) as refused:
+        grammar_of({"anyOf": [branch], "unevaluatedProperties": {"type": "null"}})
+    assert refused.value.place == f"#/anyOf/0{place}"
