@@ -12,12 +12,8 @@ from typing import Literal, cast
 
 from ...errors import GrammarError
 from ..expr import Limits
-from ..frontends.json_schema.builder import Builder
-from ..frontends.json_schema.document import Document
+from ..frontends.json_schema import read
 from ..frontends.json_schema.keywords import ANNOTATIONS, ENFORCED, REFUSED, check
-from ..frontends.json_schema.layout import layout_named
-from ..frontends.json_schema.normal import Normaliser
-from ..frontends.json_schema.shape import Atom
 from ..frontends.json_schema.source import Json, child_pointer, parse, value_text
 from ..spec import JsonSchema
 
@@ -93,7 +89,7 @@ def keyword_reports(spec: JsonSchema, limits: Limits | None = None) -> tuple[Key
     Raises GrammarError as the front end does.
     """
     limits = limits or Limits()
-    normaliser = _read(spec, limits)
+    normaliser = read(spec, limits)[0].normaliser
     reading = normaliser.reading
     counted = {node.pointer: reading.keywords(node) for node in reading.checked}
     left_out = {(place, keyword): reason for place, keyword, reason in normaliser.left_out}
@@ -131,17 +127,6 @@ def keywords_left_out(spec: JsonSchema, limits: Limits | None = None) -> tuple[K
                 return ()
     loose = JsonSchema(spec.text, spec.any_order, spec.whitespace, best_effort=True)
     return tuple(each for each in keyword_reports(loose, limits) if each.how == "left out")
-
-
-def _read(spec: JsonSchema, limits: Limits) -> Normaliser:
-    """One run of the front end over the whole schema."""
-    document = Document(parse(spec.text, limits))
-    normaliser = Normaliser(document, limits, is_best_effort=spec.best_effort)
-    layout = layout_named(spec.whitespace)
-    builder = Builder(normaliser, layout, any_order=spec.any_order)
-    builder.rule_name((Atom(document.root, True),))
-    builder.run()
-    return normaliser
 
 
 def _how(

@@ -15,12 +15,13 @@ from functools import partial
 from ....errors import GrammarError
 from ...expr import Expr, Grammar, Limits, seq
 from ...spec import JsonSchema, Whitespace
-from .any_value import any_value
+from .any_value import AnyValue, any_value
 from .builder import Builder
 from .document import DYNAMIC, Document
 from .layout import MAX_LEVELS, layout_named
 from .normal import Normaliser
 from .productive import prune
+from .shape import Atom
 from .source import mentions, parse
 
 _WHOLE = "text"  # the rule of a text with a gap before it; names of other rules begin with "#" or "not", or hold a ":"
@@ -41,31 +42,15 @@ def build(spec: JsonSchema, limits: Limits) -> Grammar:
 
 def build_with_notes(spec: JsonSchema, limits: Limits) -> tuple[Grammar, Notes]:
     """The same, and what in the schema is not enforced."""
-    layout = layout_named(spec.whitespace)
-    try:
-        tree = parse(spec.text, limits)
-        document = Document(tree, is_static=not mentions(spec.text, DYNAMIC))
-        normaliser = Normaliser(document, limits, is_best_effort=spec.best_effort)
-        builder = Builder(
-            normaliser,
-            layout,
-            any_order=spec.any_order,
-            any_value=any_value(
-                spec.whitespace, limits, partial(_any_value_rules, spec.whitespace)
-            ),
-        )
-        whole = builder.call(normaliser.reading.demand(document.root), 0)
-        builder.run()
-    except RecursionError:
-        raise GrammarError(
-            f"the schema nests too deeply; the limit is depth={limits.depth}"
-        ) from None
+    shared = partial(_any_value_rules, spec.whitespace)
+    builder, whole = read(spec, limits, any_value(spec.whitespace, limits, shared))
+    normaliser, layout = builder.normaliser, builder.layout
     builder.rules[_WHOLE] = seq(layout.lead, whole)
     notes = Notes(tuple(normaliser.left_out), tuple(normaliser.unasserted))
     try:
         return prune(Grammar(builder.rules, _WHOLE)), notes
     except GrammarError as error:
-        error.place, error.keyword = document.root.pointer, "unsatisfiable"
+        error.place, error.keyword = normaliser.document.root.pointer, "unsatisfiable"
         if layout.has_cut:
             raise GrammarError(
                 f"{error.message} within the {MAX_LEVELS} levels of whitespace={spec.whitespace!r}",
@@ -73,6 +58,24 @@ def build_with_notes(spec: JsonSchema, limits: Limits) -> tuple[Grammar, Notes]:
                 keyword="whitespace",
             ) from None
         raise
+
+
+def read(spec: JsonSchema, limits: Limits, shared: AnyValue | None = None) -> tuple[Builder, Expr]:
+    """One run of the front end: its rules, and the call of the whole. Without the `shared` rules of any value it reads every schema."""
+    try:
+        tree = parse(spec.text, limits)
+        document = Document(tree, is_static=not mentions(spec.text, DYNAMIC))
+        normaliser = Normaliser(document, limits, is_best_effort=spec.best_effort)
+        layout = layout_named(spec.whitespace)
+        builder = Builder(normaliser, layout, any_order=spec.any_order, any_value=shared)
+        what = (Atom(document.root, True),) if shared is None else normaliser.reading.demand(document.root)  # fmt: skip
+        whole = builder.call(what, 0)
+        builder.run()
+    except RecursionError:
+        raise GrammarError(
+            f"the schema nests too deeply; the limit is depth={limits.depth}"
+        ) from None
+    return builder, whole
 
 
 def _any_value_rules(whitespace: Whitespace, name: str) -> dict[str, Expr]:
@@ -84,4 +87,4 @@ def _any_value_rules(whitespace: Whitespace, name: str) -> dict[str, Expr]:
     return builder.rules
 
 
-__all__ = ["Notes", "build", "build_with_notes"]
+__all__ = ["Notes", "build", "build_with_notes", "read"]

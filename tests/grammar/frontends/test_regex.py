@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import product
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,12 +13,10 @@ from toy_vocabulary import accepts, allowed, byte_vocabulary, matcher_of
 from radixlm.errors import GrammarError
 from radixlm.grammar.compiler import compile_spec
 from radixlm.grammar.expr import Limits
-from radixlm.grammar.masks import TokenMasks
 from radixlm.grammar.matcher import Matcher
 from radixlm.grammar.spec import Regex
 
 VOCABULARY = byte_vocabulary()
-SHARED_DATA = Path(__file__).parents[3].resolve().parent / "shared" / "data"
 SHORT = ["".join(text) for size in range(5) for text in product("ab\n ", repeat=size)]
 
 
@@ -225,51 +221,3 @@ def test_pathological_patterns_simply_finish() -> None:
         start = matcher(pattern)
         assert allowed(start, VOCABULARY)
         assert not accepts(start, b"xxxxxxxxxxxxxxxxxxxxxxxxx!")
-
-
-@pytest.mark.data
-def test_the_shared_corpus_of_patterns_is_answered_rightly_or_refused() -> None:
-    path = SHARED_DATA / "regex_corpus.jsonl"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    refused: list[str] = []
-    for row in map(json.loads, path.read_text().splitlines()):
-        try:
-            program = compile_spec(Regex(row["pattern"]), VOCABULARY.alphabet)
-        except GrammarError as error:
-            if error.keyword != "unsatisfiable" or row["match"]:
-                refused.append(error.keyword)
-            continue
-        masks = TokenMasks(program, VOCABULARY)
-        for text in row["match"] + row["nomatch"]:
-            if text.isascii() or not re.search("[\ud800-\udfff]", text):
-                assert accepts(Matcher(masks), text.encode()) == (text in row["match"]), (
-                    row["pattern"],
-                    text,
-                )
-    assert refused == ["backreference"] * 7
-
-
-@pytest.mark.data
-def test_the_shared_regex_cases_hold() -> None:
-    path = SHARED_DATA.parent / "cases" / "cases.jsonl"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    for row in map(json.loads, path.read_text().splitlines()):
-        given_input = row["input"]
-        if row["kind"] != "G" or given_input.get("subkind") not in ("regex", "regex_list"):
-            continue
-        patterns = [given_input["pattern"]] if "pattern" in given_input else given_input["patterns"]
-        for pattern in patterns:
-            try:
-                start = matcher(pattern)
-            except GrammarError:
-                assert row["expect"]["compile"] != "ok", row["id"]
-                continue
-            assert row["expect"]["compile"] != "error", row["id"]
-            assert all(accepts(start, text.encode()) for text in given_input.get("accept", ())), (
-                row["id"]
-            )
-            assert not any(
-                accepts(start, text.encode()) for text in given_input.get("reject", ())
-            ), row["id"]
