@@ -89,7 +89,7 @@ def keyword_reports(spec: JsonSchema, limits: Limits | None = None) -> tuple[Key
     Raises GrammarError as the front end does.
     """
     limits = limits or Limits()
-    normaliser = read(spec, limits)[0].normaliser
+    normaliser = read(spec, limits, is_report=True)[0].normaliser
     reading = normaliser.reading
     counted = {node.pointer: reading.keywords(node) for node in reading.checked}
     left_out = {(place, keyword): reason for place, keyword, reason in normaliser.left_out}

@@ -15,7 +15,7 @@ from functools import partial
 from ....errors import GrammarError
 from ...expr import Expr, Grammar, Limits, seq
 from ...spec import JsonSchema, Whitespace
-from .any_value import AnyValue, any_value
+from .any_value import any_value
 from .builder import Builder
 from .document import DYNAMIC, Document
 from .layout import MAX_LEVELS, layout_named
@@ -42,8 +42,7 @@ def build(spec: JsonSchema, limits: Limits) -> Grammar:
 
 def build_with_notes(spec: JsonSchema, limits: Limits) -> tuple[Grammar, Notes]:
     """The same, and what in the schema is not enforced."""
-    shared = partial(_any_value_rules, spec.whitespace)
-    builder, whole = read(spec, limits, any_value(spec.whitespace, limits, shared))
+    builder, whole = read(spec, limits)
     normaliser, layout = builder.normaliser, builder.layout
     builder.rules[_WHOLE] = seq(layout.lead, whole)
     notes = Notes(tuple(normaliser.left_out), tuple(normaliser.unasserted))
@@ -60,15 +59,21 @@ def build_with_notes(spec: JsonSchema, limits: Limits) -> tuple[Grammar, Notes]:
         raise
 
 
-def read(spec: JsonSchema, limits: Limits, shared: AnyValue | None = None) -> tuple[Builder, Expr]:
-    """One run of the front end: its rules, and the call of the whole. Without the `shared` rules of any value it reads every schema."""
+def read(spec: JsonSchema, limits: Limits, *, is_report: bool = False) -> tuple[Builder, Expr]:
+    """One run of the front end: its rules, and the call of the whole. A report needs every schema read, also what is known or allows all."""
     try:
         tree = parse(spec.text, limits)
         document = Document(tree, is_static=not mentions(spec.text, DYNAMIC))
         normaliser = Normaliser(document, limits, is_best_effort=spec.best_effort)
-        layout = layout_named(spec.whitespace)
-        builder = Builder(normaliser, layout, any_order=spec.any_order, any_value=shared)
-        what = (Atom(document.root, True),) if shared is None else normaliser.reading.demand(document.root)  # fmt: skip
+        make = partial(_any_value_rules, spec.whitespace)
+        builder = Builder(
+            normaliser,
+            layout_named(spec.whitespace),
+            any_order=spec.any_order,
+            any_value=None if is_report else any_value(spec.whitespace, limits, make),
+        )
+        root = document.root
+        what = (Atom(root, True),) if is_report else normaliser.reading.demand(root)
         whole = builder.call(what, 0)
         builder.run()
     except RecursionError:
