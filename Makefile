@@ -10,7 +10,7 @@ TORCH_ARGS ?=
 MODEL      ?= smollm2-135m
 NATIVE     := kernels/cpu/_native.so grammar/_native.so
 
-.PHONY: demo test test-data lint bench bench-grammar soak clean
+.PHONY: demo test test-data lint bench bench-grammar bench-serve soak clean
 
 $(VENV)/.installed: pyproject.toml
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
@@ -55,6 +55,12 @@ bench: $(VENV)/.installed $(NATIVE)
 bench-grammar: $(VENV)/.installed $(NATIVE)
 	$(PY) -m radixlm pull $(MODEL)
 	$(PY) tests/bench/bench_grammar.py $(if $(PEER_PYTHON),--peer-python $(PEER_PYTHON))
+
+# The server beside OpenVINO and llama.cpp on nine workloads; PEERS is where ../shared/bench/peers/install.sh put them, TOKENIZER a folder
+# with the model's tokenizer.json. About 4 minutes a server and round.
+bench-serve: $(VENV)/.installed $(NATIVE)
+	$(PY) -m radixlm pull $(MODEL)
+	$(PY) tests/bench/serve_race.py --rounds $(or $(ROUNDS),3) $(if $(PEERS),--peers $(PEERS)) $(if $(TOKENIZER),--tokenizer $(TOKENIZER)) $(if $(OUT),--out $(OUT))
 
 # The whole server under 100 mixed clients for three minutes: faults, memory and the event loop's lag.
 soak: $(VENV)/.installed $(NATIVE)
