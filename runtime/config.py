@@ -62,7 +62,15 @@ class EngineConfig:
         512, "tokens computed in one step, prefill and decode together", 1
     )
     max_prefill_beside_decode: int = _option(
-        128, "of those, for prompts while any stream runs: bounds a stream's pause", 1
+        0,
+        "of those, for prompts while any stream runs; 0: as many as prefill_pause_s allows, by measured cost",
+        0,
+    )
+    prefill_pause_s: float = _option(
+        0.1,
+        "how long a step may last that computes prompts beside streams: a stream's pause",
+        0.001,
+        60,
     )
     max_running: int = _option(64, "requests computed at the same time", 1)
     seed: int = _option(

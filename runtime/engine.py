@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
+import time
 from collections.abc import Callable, Sequence
 
 from ..errors import Aborted, GrammarError, InvariantError, RadixError, ServiceError, UserError
@@ -53,6 +54,9 @@ def draw_seed() -> int:
     return secrets.randbits(63)
 
 
+_COUNTERS = ("steps", "computed_tokens", "sampled_tokens", "forced_tokens", "submitted", "done", "failed", "repairs")  # fmt: skip
+
+
 class Engine:
     """One model's requests. `num_pages` and `page_size` are those of the runner's K/V store.
 
@@ -90,19 +94,7 @@ class Engine:
         self._masks = MaskFiller(facts.vocab_size, bans)
         self._rules = TokenRules(facts, Forcer(facts, encode_forced))
         self._reader = ResultReader(self._rules, self._new_key)
-        self._counts = dict.fromkeys(
-            (
-                "steps",
-                "computed_tokens",
-                "sampled_tokens",
-                "forced_tokens",
-                "submitted",
-                "done",
-                "failed",
-                "repairs",
-            ),
-            0,
-        )
+        self._counts = dict.fromkeys(_COUNTERS, 0)
 
     # ------------------------------------------------------------------------------------------ messages
 
@@ -242,6 +234,7 @@ class Engine:
         if not schedule.rows:
             return
         step = self._builder.build(schedule.rows)
+        began_s = time.perf_counter()
         try:
             pending = self._runner.launch(step.plan)
             masks, mask_faults = self._masks.fill(step)
@@ -249,6 +242,7 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - whatever the runner raises ends this step's requests only
             self._fail_step(step, ServiceError(f"the model runner failed: {error!r}"))
             return
+        self._scheduler.took(schedule, time.perf_counter() - began_s)
         for row in schedule.rows:
             self._scheduler.computed(row)
         self._counts["computed_tokens"] += int(step.plan.token_ids.size)

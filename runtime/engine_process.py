@@ -170,6 +170,7 @@ def build_engine(
         max_prefill_tokens_beside_decode=min(
             config.max_prefill_beside_decode, config.max_step_tokens
         ),
+        prefill_pause_s=config.prefill_pause_s,
         max_program_bytes=config.program_cache_bytes,
     )
     load_grammar = GrammarLoader(facts)

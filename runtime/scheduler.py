@@ -5,9 +5,10 @@ One step, in this order:
 1. streams (requests whose cursor had caught up) get their tokens first, the senior ones first; when no page is left for a
    stream, the most junior running request is preempted: its computed tokens go to the tree, so its continuation is cheap;
 2. waiting requests are admitted while there is room (`admission.py`);
-3. what remains of the step's budget goes to requests that are catching up. Beside streams that is at most
-   `max_prefill_tokens_beside_decode` tokens, so a long prompt never stops the streams. Half of it belongs to the senior
-   one, so it always advances; the rest goes to the shortest first, so a short prompt does not wait behind a long one.
+3. what remains of the step's budget goes to requests that are catching up. Beside streams that is a bounded number of tokens,
+   given or chosen by measured cost (`prefill_pace.py`), so a long prompt never stops the streams. Half of it belongs to the
+   senior one, so it always advances; the rest goes to whoever has least left, so a short prompt does not wait behind a long
+   one, and of equal ones each ends before the next begins.
 
 Seniority is priority, then arrival. The most senior request is never preempted, so the system always advances; one that is
 alone and finds no page has outgrown the pool and is reported. Knows nothing of sampling, grammars, messages or the model.
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field
 from ..errors import InvariantError
 from ..radix_cache.cache import PrefixCache
 from .admission import Admission
+from .prefill_pace import PrefillPace
 from .request import Request, RequestStatus
 from .scheduler_limits import SchedulerLimits
 
@@ -61,6 +63,7 @@ class Scheduler:
         self._cache = cache
         self._limits = limits
         self._admission = Admission(cache, limits)
+        self._pace = PrefillPace(limits.max_tokens_per_step, limits.prefill_pause_s)
         self._running: list[Request] = []  # senior first
         self._free_slots = list(range(limits.max_running - 1, -1, -1))
         self.num_preemptions = 0
@@ -110,12 +113,19 @@ class Scheduler:
         num_preempted_before = self.num_preemptions
         budget = self._limits.max_tokens_per_step - self._schedule_streams(plan)
         if plan.rows:
-            budget = min(budget, self._limits.max_prefill_tokens_beside_decode)
+            budget = min(
+                budget, self._limits.max_prefill_tokens_beside_decode or self._pace.num_tokens()
+            )
         if self.num_preemptions == num_preempted_before:  # else pages are short: nobody new
             self._admit(budget, plan)
         self._admission.refresh()
         self._schedule_catching_up(budget, plan)
         return plan
+
+    def took(self, schedule: Schedule, seconds: float) -> None:
+        """The model ran the step in so long: later ones are sized by it. Call before `computed` moves the cursors."""
+        num_streams = sum(row.request.is_streaming for row in schedule.rows)
+        self._pace.note(num_streams, sum(row.num_new for row in schedule.rows), seconds)
 
     def computed(self, row: ScheduledRow) -> None:
         """The row's tokens are computed: move the cursor, commit, wake the followers that waited for them.
@@ -275,22 +285,25 @@ class Scheduler:
         ]
 
     def _shares(self, budget: int) -> list[tuple[Request, int]]:
-        """How the budget is dealt among the requests that are catching up: half to the senior one, shortest first."""
-        catching = [
-            request for request in self._running if not request.is_streaming and request.num_pending
-        ]
+        """How the budget is dealt among the requests that are catching up: half to the senior one, the rest to the shortest."""
+        catching = self._catching_up()
         if not catching or budget <= 0:
             return []
         senior = catching[0]
         kept = min(senior.num_pending, (budget + 1) // 2)
         left = budget - kept
         shares: list[tuple[Request, int]] = []
-        for request in sorted(catching[1:], key=lambda r: r.num_pending):
-            num_new = min(request.num_pending, left)
-            if num_new:
+        for request in sorted(
+            catching, key=lambda r: r.num_pending
+        ):  # the senior one first of equals
+            if request is senior:
+                more = min(senior.num_pending - kept, left)
+                kept += more
+                left -= more
+            elif num_new := min(request.num_pending, left):
                 shares.append((request, num_new))
                 left -= num_new
-        return [(senior, min(senior.num_pending, kept + left)), *shares]
+        return [(senior, kept), *shares]
 
     def _schedule_catching_up(self, budget: int, plan: Schedule) -> None:
         plan.rows.extend(

@@ -17,8 +17,9 @@ class SchedulerLimits:
     max_tokens_per_step: int = 512  # tokens computed in one step, all sequences together
     max_running: int = 64  # sequences that hold pages and compute
     max_prefill_tokens_beside_decode: int = (
-        128  # of them, for prompts, while any stream is running: bounds a stream's pause
+        128  # of them, for prompts, while any stream is running; 0: as many as measured costs allow
     )
+    prefill_pause_s: float = 0.1  # then a step with streams and prompts should last no longer
     aging_tokens_per_step: float = (
         8.0  # one step of waiting is worth this many tokens of cached prefix
     )
@@ -37,13 +38,17 @@ class SchedulerLimits:
         for name in (
             "max_tokens_per_step",
             "max_running",
-            "max_prefill_tokens_beside_decode",
             "max_candidates_per_step",
             "min_follow_tokens",
             "max_programs",
         ):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)!r} is less than 1", place=name)
+        if self.max_prefill_tokens_beside_decode < 0 or self.prefill_pause_s <= 0:
+            raise ConfigError(
+                "max_prefill_tokens_beside_decode is at least 0, prefill_pause_s above 0",
+                place="max_prefill_tokens_beside_decode",
+            )
         if self.aging_tokens_per_step <= 0:
             raise ConfigError(
                 f"aging_tokens_per_step={self.aging_tokens_per_step!r} is not above 0: requests could wait for ever",

@@ -59,6 +59,17 @@ def test_a_short_prompt_does_not_wait_behind_a_long_one():
     assert driver.ended_at["long"] > 40
 
 
+def test_of_equal_prompts_each_ends_before_the_next_begins():
+    driver = Driver(num_pages=600, limits=SchedulerLimits(max_tokens_per_step=100))
+    for i in range(4):
+        driver.submit(str(i), ids(20 + i, 1000), max_tokens=1)
+    driver.run()
+    ends = [driver.ended_at[str(i)] for i in range(4)]
+    assert ends == sorted(ends)
+    assert ends[0] <= 11
+    assert ends[1] <= 21
+
+
 def test_the_budget_of_a_step_is_never_exceeded():
     limits = SchedulerLimits(
         max_tokens_per_step=24, max_running=8, max_prefill_tokens_beside_decode=8
