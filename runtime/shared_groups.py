@@ -72,6 +72,8 @@ def _parts(tables: I32, whole: I32, members: I32, depth: int) -> list[I32]:
     pages = tables[longer, depth]
     order = np.argsort(pages, kind="stable")
     starts = np.flatnonzero(np.diff(pages[order])) + 1
+    if starts.size == longer.size - 1:
+        return []  # nobody shares: the usual step of unrelated streams
     return [part for part in np.split(longer[order], starts) if part.size >= 2]
 
 
