@@ -23,7 +23,9 @@ def others(byte: bytes) -> bytes:
 
 def test_a_token_below_an_exception_goes_on_behind_the_end_of_its_region() -> None:
     """After x the region may end, any letter but y goes on as text, and y only as xyz: what follows x by the caller's leave is kept aside."""
-    vocabulary = byte_vocabulary(b"xyq", b"xyqq", b"xyz", b"xyza", b"xya", b"xb", b"ab", b"xyw", b"xw")
+    vocabulary = byte_vocabulary(
+        b"xyq", b"xyqq", b"xyz", b"xyza", b"xya", b"xb", b"ab", b"xyw", b"xw"
+    )
     text = star(byte_set(LETTERS))
     region = alt(
         seq(lit("("), ref("region")),
