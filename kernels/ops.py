@@ -1,7 +1,7 @@
 """The full list of tensor operations a model needs, and the shape of a backend that provides them.
 
-Owns the vocabulary shared by all backends: weights, the K/V pool, one step's integers, the protocols. Imports torch for its types only;
-knows nothing of requests, plans, files or which backend serves.
+Owns the vocabulary shared by the backends: weights, the K/V pool, the protocols; one step's integers are in `step.py`. Imports torch for
+its types only; knows nothing of requests, plans, files or which backend serves.
 
 A backend is asked for one thing: `prepare(weights, kv)`, once per model. What comes back runs whole steps. How it does so is its own
 affair: `composed.ComposedModel` writes a step as single `Ops` calls (reference, triton); a native backend may resolve every pointer in
@@ -32,17 +32,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
+from .step import I32, I64, KEY_BLOCK, DecoderShape, PrefixGroup, StepBatch
 
-KEY_BLOCK = 64
-"""Keys per block, aligned to absolute position, of backends that promise the same bits for every batch: each block gives its own
-(max, sum, values), and blocks merge left to right. Page sizes divide it."""
+__all__ = [
+    "I32", "I64", "KEY_BLOCK", "Backend", "DecoderShape", "DecoderWeights", "KvPool", "LayerWeights", "Linear", "Ops", "PrefixGroup",
+    "PreparedModel", "QuantizedWeight", "Rope", "StepBatch", "StepMeta",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +101,6 @@ class Rope:
 
 
 @dataclass(frozen=True, slots=True)
-class DecoderShape:
-    """The integers of a decoder-only transformer."""
-
-    num_layers: int
-    hidden_size: int
-    num_heads: int  # Hq, a multiple of Hk
-    num_kv_heads: int  # Hk
-    head_dim: int  # D
-    intermediate_size: int
-    vocab_size: int
-    context_length: int
-    rms_epsilon: float
-
-
-@dataclass(frozen=True, slots=True)
 class DecoderWeights:
     """All weights of a model. `layers` is read once and in order, so that a loader can make one layer at a time."""
 
@@ -145,31 +128,6 @@ class KvPool:
     def values(self) -> tuple[Tensor, ...]:
         """Per layer a view [N, Hk, D]."""
         return tuple(self.storage[layer, 1] for layer in range(self.storage.shape[0]))
-
-
-@dataclass(frozen=True, slots=True)
-class PrefixGroup:
-    """Sequences [G >= 2] whose first `num_shared_pages` pages are the same: their K/V may be read once for all."""
-
-    sequences: I32
-    num_shared_pages: int
-
-
-@dataclass(frozen=True, slots=True)
-class StepBatch:
-    """One step's integers, on the host: sequence s owns rows query_starts[s] .. query_starts[s+1] of T.
-
-    Groups may nest (a sequence in several, each with more pages than the one around it); a group's pages lie before every new token.
-    """
-
-    token_ids: I32  # [T]
-    positions: I32  # [T] rising by one inside a sequence; the last is context_lens[s] - 1
-    slot_ids: I64  # [T] where the token's K/V is written
-    query_starts: I32  # [S+1]
-    context_lens: I32  # [S] K/V length after this step
-    page_tables: I32  # [S, P] padded
-    logit_rows: I32  # [R] rows of T that `forward` returns, ascending
-    groups: tuple[PrefixGroup, ...] = ()
 
 
 class StepMeta(Protocol):

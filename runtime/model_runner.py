@@ -9,19 +9,21 @@ tensor of a step (a row of 49,152 logits is 192 KiB), so rows that are only scor
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..errors import ConfigError
-from ..kernels.ops import PrefixGroup, PreparedModel, StepBatch
+from ..kernels.ops import PreparedModel
 from ..kernels.registry import AUTO, usable_backends
 from .kv_buffers import allocate_pool, num_pool_bytes
 from .model_files import ModelFiles
 from .models.registry import open_weights
-from .plan import U32, BatchPlan, Logprobs, SamplingBatch, ScoreRows, StepResult
+from .plan import I32, U32, BatchPlan, SamplingBatch, ScoreRows, StepResult
+from .runner_protocol import ModelFacts
+from .runner_steps import sample_step, step_batch
 from .sampler import sample
 
 Sample = Callable[[Tensor, SamplingBatch, "U32 | None", ScoreRows], StepResult]
@@ -30,19 +32,6 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 SCORED_ROWS_PER_CHUNK = 256
 """Rows of the head computed at a time when rows are only scored: 48 MiB of logits for a vocabulary of 49,152."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFacts:
-    """What the rest of the engine must know of the model that was loaded."""
-
-    vocab_size: int  # columns of the logits
-    context_length: int  # tokens
-    num_pages: int
-    page_size: int  # tokens
-    page_bytes: int  # keys and values of a page, all layers
-    kernels: str  # name of the backend that serves
-    dtype: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,77 +100,17 @@ class ModelRunner:
     def launch(self, plan: BatchPlan) -> PendingStep:
         """Copy pages, then run the forward pass of the plan's new tokens."""
         self._model.copy_pages(plan.page_copies)
-        return PendingStep(plan, self._model.forward(_step_batch(plan)))
+        return PendingStep(plan, self._model.forward(step_batch(plan)))
 
     @torch.inference_mode()
     def finish(self, pending: PendingStep, masks: U32 | None) -> StepResult:
         """Logits of the wanted rows, masked, sampled and scored. `masks` [M, ceil(V / 32)] in the order of plan.sampling.mask_rows."""
         plan, hidden = pending.plan, pending.hidden
-        if len(hidden) <= SCORED_ROWS_PER_CHUNK:
-            return self._sample(self._model.logits(hidden), plan.sampling, masks, plan.scores)
-        rows, inverse = np.unique(plan.sampling.rows, return_inverse=True)
-        sampling = replace(plan.sampling, rows=inverse.astype(np.int32).reshape(-1))
-        sampled = self._sample(self._logits(hidden, rows), sampling, masks, _NO_SCORES)
-        return replace(sampled, scores=self._score(hidden, plan.scores))
 
-    def _score(self, hidden: Tensor, scores: ScoreRows) -> Logprobs | None:
-        parts: list[Logprobs] = []
-        for start in range(0, len(scores.rows), SCORED_ROWS_PER_CHUNK):
-            chunk = slice(start, start + SCORED_ROWS_PER_CHUNK)
-            rows = np.arange(len(scores.rows[chunk]), dtype=np.int32)
-            asked = ScoreRows(rows, scores.token_ids[chunk], scores.num_logprobs[chunk])
-            found = self._sample(
-                self._logits(hidden, scores.rows[chunk]), _NO_SAMPLING, None, asked
-            ).scores
-            if found is not None:
-                parts.append(found)
-        return _join(parts) if parts else None
+        def logits_of(rows: I32 | None) -> Tensor:
+            if rows is None:
+                return self._model.logits(hidden)
+            index = torch.from_numpy(rows.astype(np.int64)).to(hidden.device)
+            return self._model.logits(hidden.index_select(0, index))
 
-    def _logits(self, hidden: Tensor, rows: np.ndarray) -> Tensor:
-        return self._model.logits(
-            hidden.index_select(0, torch.from_numpy(rows.astype(np.int64)).to(hidden.device))
-        )
-
-
-def _step_batch(plan: BatchPlan) -> StepBatch:
-    return StepBatch(
-        token_ids=plan.token_ids,
-        positions=plan.positions,
-        slot_ids=plan.slot_ids,
-        query_starts=plan.query_starts,
-        context_lens=plan.context_lens,
-        page_tables=plan.page_tables,
-        logit_rows=plan.logit_rows,
-        groups=tuple(
-            PrefixGroup(group.sequences, group.num_shared_pages) for group in plan.shared_groups
-        ),
-    )
-
-
-def _join(parts: list[Logprobs]) -> Logprobs:
-    """Chunks of scored rows end to end; each has as many alternatives as its own rows asked for, so they are padded."""
-    width = max(part.top_ids.shape[1] for part in parts)
-
-    def widen(table: np.ndarray, padding: float) -> np.ndarray:
-        return np.pad(table, ((0, 0), (0, width - table.shape[1])), constant_values=padding)
-
-    return Logprobs(
-        chosen=np.concatenate([part.chosen for part in parts]),
-        top_ids=np.concatenate([widen(part.top_ids, -1) for part in parts]),
-        top_values=np.concatenate([widen(part.top_values, -np.inf) for part in parts]),
-    )
-
-
-def _empty_sampling() -> SamplingBatch:
-    names = SamplingBatch.__dataclass_fields__
-    floats = {"temperature", "top_p", "min_p", "typical_p", "bias_values"} | {
-        n for n in names if n.endswith("_penalty")
-    }
-    kinds = {name: np.float32 if name in floats else np.int32 for name in names} | {
-        "seeds": np.uint64
-    }
-    return SamplingBatch(**{name: np.zeros(0, kind) for name, kind in kinds.items()})
-
-
-_NO_SCORES = ScoreRows(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32))
-_NO_SAMPLING = _empty_sampling()
+        return sample_step(plan, logits_of, self._sample, masks, SCORED_ROWS_PER_CHUNK)

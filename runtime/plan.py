@@ -23,6 +23,13 @@ U64 = npt.NDArray[np.uint64]
 F32 = npt.NDArray[np.float32]
 
 
+NOT_A_NUMBER = "the model's logits of this row are not numbers"
+INFINITE = "a logit of this row is infinite"
+NOTHING_ALLOWED = (
+    "no token is allowed here: the constraint, the bias and the stop rules exclude all"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SharedGroup:
     """Sequences whose first `num_shared_pages` pages are the same pages: attention may read them once for all."""

@@ -6,9 +6,23 @@ them to `finish`, which waits for the logits, samples, and returns the result.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from .plan import U32, BatchPlan, StepResult
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What the rest of the engine must know of the model that was loaded."""
+
+    vocab_size: int  # columns of the logits
+    context_length: int  # tokens
+    num_pages: int
+    page_size: int  # tokens
+    page_bytes: int  # keys and values of a page, all layers
+    kernels: str  # name of the backend that serves
+    dtype: str
 
 
 class Pending(Protocol):

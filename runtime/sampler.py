@@ -26,18 +26,23 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .plan import F32, I32, U32, Logprobs, SamplingBatch, ScoreRows, StepResult
+from .plan import (
+    F32,
+    I32,
+    INFINITE,
+    NOT_A_NUMBER,
+    NOTHING_ALLOWED,
+    U32,
+    Logprobs,
+    SamplingBatch,
+    ScoreRows,
+    StepResult,
+)
 from .sampler_truncation import TruncationArgs, is_truncated, truncate
 from .sampling_noise import NoiseKeys, race, race_among
 
 _BLOCK_ROWS = (
     64  # rows worked on at once: bounds the extra memory, however many rows a step samples
-)
-
-NOT_A_NUMBER = "the model's logits of this row are not numbers"
-INFINITE = "a logit of this row is infinite"
-NOTHING_ALLOWED = (
-    "no token is allowed here: the constraint, the bias and the stop rules exclude all"
 )
 
 

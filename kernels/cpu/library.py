@@ -1,4 +1,4 @@
-"""The native library, loaded by ctypes: structs field by field as in `src/abi.h`, and the six functions of `src/library.cpp`.
+"""The native library, loaded by ctypes: structs field by field as in `src/abi.h`, and the seven functions of `src/library.cpp`.
 
 Owns the mirror of the C border and nothing else. ctypes releases the GIL around every call; a step is one call.
 """
@@ -6,10 +6,13 @@ Owns the mirror of the C border and nothing else. ctypes releases the GIL around
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, Structure, c_char_p, c_float, c_int, c_int32, c_int64, c_void_p
+from ctypes import POINTER, Structure, c_char, c_char_p, c_float, c_int, c_int32, c_int64, c_void_p
 from pathlib import Path
+from typing import Any
 
-ABI_VERSION = 1
+import numpy.typing as npt
+
+ABI_VERSION = 2
 PATH = Path(__file__).with_name("_native.so")
 
 KINDS = {"f32": 0, "bf16": 1, "q4": 2, "q8": 3}
@@ -67,6 +70,32 @@ class StepStruct(Structure):
     )  # fmt: skip
 
 
+class SamplingStruct(Structure):
+    """struct Sampling."""
+
+    _fields_ = (
+        ("num_rows", c_int32), ("num_scores", c_int32), ("vocab", c_int32), ("top_width", c_int32), ("score_width", c_int32),
+        ("reserved", c_int32), ("logits", c_void_p),
+        ("rows", c_void_p), ("top_k", c_void_p), ("positions", c_void_p), ("choices", c_void_p), ("num_logprobs", c_void_p),
+        ("temperature", c_void_p), ("top_p", c_void_p), ("min_p", c_void_p), ("typical_p", c_void_p), ("repetition", c_void_p),
+        ("frequency", c_void_p), ("presence", c_void_p), ("seeds", c_void_p),
+        ("count_starts", c_void_p), ("count_ids", c_void_p), ("count_output", c_void_p),
+        ("bias_starts", c_void_p), ("bias_ids", c_void_p), ("bias_values", c_void_p),
+        ("mask_of", c_void_p), ("masks", c_void_p),
+        ("score_rows", c_void_p), ("score_ids", c_void_p), ("score_num", c_void_p),
+        ("token_ids", c_void_p), ("reasons", c_void_p), ("chosen", c_void_p), ("top_ids", c_void_p), ("top_values", c_void_p),
+        ("score_chosen", c_void_p), ("score_top_ids", c_void_p), ("score_top_values", c_void_p),
+    )  # fmt: skip
+
+
+def address_of(array: npt.NDArray[Any]) -> int:
+    """Where the array's memory begins; a third of the time of `array.ctypes.data`."""
+    try:
+        return ctypes.addressof(c_char.from_buffer(array))
+    except (TypeError, ValueError):  # read-only, or empty
+        return array.ctypes.data
+
+
 def load(path: Path = PATH) -> ctypes.CDLL:
     """The library. OSError when the file is missing, of another machine or of another version."""
     library = ctypes.CDLL(str(path))
@@ -80,6 +109,7 @@ def load(path: Path = PATH) -> ctypes.CDLL:
     library.radix_close.restype = None
     library.radix_step.argtypes = [c_void_p, POINTER(StepStruct)]
     library.radix_logits.argtypes = [c_void_p, c_void_p, c_int, c_void_p]
+    library.radix_sample.argtypes = [c_void_p, POINTER(SamplingStruct)]
     return library
 
 

@@ -1,4 +1,4 @@
-"""The sampler: against a slow oracle row by row, against exact distributions, and at its edges."""
+"""Both samplers, torch and native: against a slow oracle row by row, against exact distributions, and at their edges."""
 
 from __future__ import annotations
 
@@ -11,10 +11,27 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from native_models import native_sampler
 from sampling_oracle import NO_SCORES, Row, adjusted, build_batch, draw, kept_tokens, probabilities
 
-from radixlm.runtime.plan import ScoreRows
-from radixlm.runtime.sampler import INFINITE, NOT_A_NUMBER, NOTHING_ALLOWED, sample
+from radixlm.runtime import sampler
+from radixlm.runtime.plan import INFINITE, NOT_A_NUMBER, NOTHING_ALLOWED, ScoreRows, StepResult
+
+chosen = [sampler.sample]
+
+
+@pytest.fixture(autouse=True, scope="module", params=["torch", "native"])
+def _which(request: pytest.FixtureRequest) -> None:
+    """The sampler under test."""
+    chosen[0] = sampler.sample if request.param == "torch" else native_sampler()
+
+
+def sample(logits: torch.Tensor, *rest) -> StepResult:
+    return (
+        chosen[0](logits, *rest)
+        if chosen[0] is sampler.sample
+        else chosen[0](logits.numpy(), *rest)
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -186,7 +203,10 @@ def test_threads_change_nothing() -> None:
         Row(temperature=1.0, seed=3, min_p=0.1),
     ]
     one = run(logits, rows)
-    torch.set_num_threads(2)
+    if chosen[0] is sampler.sample:
+        torch.set_num_threads(2)
+    else:
+        chosen[0] = native_sampler(num_threads=1)
     two = run(logits, rows)
     assert (one.token_ids == two.token_ids).all()
 

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 import torch
 
+from radixlm.kernels.cpu.backend import BACKEND
+from radixlm.kernels.cpu.decoder import NativeDecoder
+from radixlm.kernels.cpu.pack_model import pack_model
+from radixlm.kernels.cpu.pool import allocate
 from radixlm.kernels.ops import (
     DecoderShape,
     DecoderWeights,
@@ -19,6 +24,7 @@ from radixlm.kernels.ops import (
     Rope,
     StepBatch,
 )
+from radixlm.runtime.native_sampler import NativeSampler
 
 PAGE = 16
 
@@ -140,3 +146,13 @@ def next_step(
         logit_rows=rows.astype(np.int32),
         groups=groups,
     )
+
+
+def native_sampler(num_threads: int = 2) -> NativeSampler:
+    """The native sampler over a small model; the test is skipped where the kernels were not built."""
+    reason = BACKEND.unavailable_reason("cpu")
+    if reason is not None:
+        pytest.skip(reason)
+    weights = make_weights(ModelKind())
+    pool = allocate(weights.shape, 1, PAGE, "float32")
+    return NativeSampler(NativeDecoder(pack_model(weights), pool, num_threads))

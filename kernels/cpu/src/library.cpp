@@ -38,7 +38,7 @@ const Isa kIsas[] = {  // best first
 extern "C" {
 
 // Number of the version that library.py expects.
-RADIX_EXPORT int radix_abi_version() { return 1; }
+RADIX_EXPORT int radix_abi_version() { return 2; }
 
 // Name of the n-th instruction set that serves on this machine, best first; null beyond the last.
 RADIX_EXPORT const char* radix_isa(int n) {
@@ -75,6 +75,15 @@ RADIX_EXPORT int radix_step(void* runner, const Step* step) {
 RADIX_EXPORT int radix_logits(void* runner, const float* hidden, int num_rows, float* out) {
   try {
     static_cast<AnyRunner*>(runner)->logits(hidden, num_rows, out);
+    return 0;
+  } catch (const std::exception&) {
+    return 1;
+  }
+}
+
+RADIX_EXPORT int radix_sample(void* runner, const radix::Sampling* sampling) {
+  try {
+    static_cast<AnyRunner*>(runner)->sample(*sampling);
     return 0;
   } catch (const std::exception&) {
     return 1;

@@ -9,6 +9,7 @@ class AnyRunner {
   virtual ~AnyRunner() = default;
   virtual void step(const Step& step) = 0;
   virtual void logits(const float* hidden, int num_rows, float* out) = 0;
+  virtual void sample(const Sampling& sampling) = 0;
 };
 
 }  // namespace radix

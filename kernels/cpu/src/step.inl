@@ -68,6 +68,12 @@ class Runner : public AnyRunner {
     });
   }
 
+  void sample(const Sampling& sampling) override {
+    Sampler sampler(sampling, pool_.size());
+    if (sampling.num_rows + sampling.num_scores < 2) return sampler.run(0);  // not worth waking anybody
+    pool_.run([&](int member) { sampler.run(member); });
+  }
+
  private:
   struct Slice {
     int begin, end;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "abi.h"
@@ -15,6 +17,7 @@ using namespace radix;
 
 #include "linear.inl"
 #include "attention.inl"
+#include "sampling.inl"
 #include "step.inl"
 
 namespace RADIX_ISA {

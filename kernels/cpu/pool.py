@@ -1,0 +1,67 @@
+"""The memory of keys and values, as the native kernels read it: numpy arrays that the system hands out page by page when first written.
+
+Owns sizes and allocation. `kernels/ops.py` draws the layout. Knows nothing of which page belongs to whom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import ConfigError
+from ..step import I32, KEY_BLOCK, DecoderShape
+
+KV_KINDS = {"float32": 0, "bfloat16": 1}
+"""Storage types and their numbers in `src/abi.h`."""
+_ITEMS: dict[str, Any] = {"float32": np.float32, "bfloat16": np.uint16}
+_CACHE_LINE = 64  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NativePool:
+    """Keys and values of all layers: storage [L, 2, N, Hk, D]; bfloat16 as its bits."""
+
+    storage: npt.NDArray[Any]
+    page_size: int
+    kind: str  # of KV_KINDS
+
+    def copy_pages(self, copies: I32) -> None:
+        """Per row (source page, destination page, n): the first n slots, in all layers. Destinations are distinct and no source."""
+        for source, destination, count in copies.tolist():
+            start, end = source * self.page_size, destination * self.page_size
+            self.storage[:, :, end : end + count] = self.storage[:, :, start : start + count]
+
+
+def page_bytes(shape: DecoderShape, page_size: int, kind: str) -> int:
+    """Bytes of one page: keys and values of all layers."""
+    per_token = shape.num_kv_heads * shape.head_dim * np.dtype(_ITEMS[kind]).itemsize
+    return 2 * shape.num_layers * page_size * per_token
+
+
+def check_pages(num_pages: int, page_size: int) -> None:
+    """ConfigError for a page size that does not divide 64, or no page at all."""
+    if num_pages < 1:
+        raise ConfigError(f"num_pages={num_pages} leaves no room for a token", place="num_pages")
+    if page_size < 1 or KEY_BLOCK % page_size:
+        raise ConfigError(f"page_size={page_size} does not divide {KEY_BLOCK}", place="page_size")
+
+
+def allocate(shape: DecoderShape, num_pages: int, page_size: int, kind: str) -> NativePool:
+    """An empty pool. ConfigError for sizes that cannot be."""
+    check_pages(num_pages, page_size)
+    num_bytes = num_pages * page_bytes(shape, page_size, kind)
+    try:
+        memory = np.zeros(num_bytes + _CACHE_LINE, np.uint8)
+    except MemoryError as error:
+        raise ConfigError(
+            f"a cache of {num_pages * page_size} tokens needs {num_bytes / 2**30:.1f} GiB, which cannot be allocated",
+            place="num_pages",
+            hint="Use fewer pages or a smaller dtype",
+        ) from error
+    start = -memory.ctypes.data % _CACHE_LINE
+    size = (shape.num_layers, 2, num_pages * page_size, shape.num_kv_heads, shape.head_dim)
+    storage = memory[start : start + num_bytes].view(_ITEMS[kind]).reshape(size)
+    return NativePool(storage, page_size, kind)
