@@ -14,7 +14,7 @@ import random
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
@@ -26,6 +26,7 @@ from .transport import Addresses, BlockingEnd, Transport
 
 if TYPE_CHECKING:
     from .engine import Engine
+    from .model_files import ModelFiles
     from .runner_protocol import Runner
 
 IDLE_WAIT_S = 1.0
@@ -135,27 +136,17 @@ def build_engine(
     """The engine of a real model, the message that announces it, and what is better done before the first grammar comes."""
     from .model_files import resolve_model
 
-    # refused before torch takes its seconds to load
+    # refused before the rest takes its time to load
     files = resolve_model(config.model, Path(config.cache_dir))
 
     from .engine import Engine
     from .grammar_loading import GrammarLoader
-    from .model_runner import ModelRunner
     from .scheduler_limits import SchedulerLimits
     from .tokenizer import load_tokenizer
     from .vocab_facts import VocabFacts
 
     tokenizer = load_tokenizer(files)
-    runner = ModelRunner(
-        files,
-        num_pages=config.num_pages,
-        kv_bytes=config.kv_bytes,
-        page_size=config.page_size,
-        kernels=config.kernels,
-        quantization=config.quantization,
-        dtype=config.dtype,
-        threads=config.threads,
-    )
+    runner = build_runner(config, files)
     model = runner.facts
     context_length = min(model.context_length, config.context_length or model.context_length)
     facts = VocabFacts(
@@ -175,7 +166,7 @@ def build_engine(
     )
     load_grammar = GrammarLoader(facts)
     engine = Engine(
-        cast("Runner", runner),
+        runner,
         facts,
         num_pages=model.num_pages,
         page_size=model.page_size,
@@ -186,6 +177,27 @@ def build_engine(
     )
     ready = m.EngineReady(epoch, model.num_pages, model.page_size, context_length, os.getpid())
     return engine, ready, load_grammar.warm_up
+
+
+def build_runner(config: EngineConfig, files: ModelFiles) -> Runner:
+    """What runs the model: the native kernels without torch where they can, else the backends that `kernels` allows."""
+    options: dict[str, Any] = {
+        "num_pages": config.num_pages,
+        "kv_bytes": config.kv_bytes,
+        "page_size": config.page_size,
+        "quantization": config.quantization,
+        "dtype": config.dtype,
+        "threads": config.threads,
+    }
+    if config.kernels in ("auto", "cpu"):
+        from .native_runner import open_native_runner
+
+        native = open_native_runner(files, cache_dir=Path(config.cache_dir), **options)
+        if native is not None:
+            return cast("Runner", native)
+    from .model_runner import ModelRunner
+
+    return cast("Runner", ModelRunner(files, kernels=config.kernels, **options))
 
 
 def seed_source(base: int) -> Callable[[], int]:

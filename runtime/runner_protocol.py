@@ -1,4 +1,4 @@
-"""The seam below the engine: what runs one step. Two methods, so that the model can be faked and the core tested without one.
+"""The seam below the engine: what runs one step. Two methods and the model's facts, so that the model can be faked and the core tested without one.
 
 Owns the Protocol only. `launch` may return before the device is done; the engine fills grammar masks meanwhile and gives
 them to `finish`, which waits for the logits, samples, and returns the result.
@@ -31,6 +31,11 @@ class Pending(Protocol):
 
 class Runner(Protocol):
     """Runs plans over its own K/V store of pages."""
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What was loaded."""
+        ...
 
     def launch(self, plan: BatchPlan) -> Pending:
         """Start the step: page copies first, then the forward pass. Any exception fails the requests of the plan."""

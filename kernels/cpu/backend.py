@@ -12,8 +12,6 @@ import torch
 
 from ..ops import DecoderShape, DecoderWeights, KvPool, PreparedModel
 
-_MAX_HEAD_DIM = 256
-
 
 @dataclass(frozen=True)
 class CpuBackend:
@@ -37,11 +35,9 @@ class CpuBackend:
 
     def refusal(self, shape: DecoderShape, dtype: torch.dtype) -> str | None:
         """See Backend."""
-        if dtype not in (torch.float32, torch.bfloat16):
-            return f"it keeps keys and values as float32 or bfloat16, not {dtype}"
-        if shape.head_dim % 8 or shape.head_dim > _MAX_HEAD_DIM:
-            return f"it takes heads of a multiple of 8 up to {_MAX_HEAD_DIM}, not {shape.head_dim}"
-        return None
+        from .decoder import refusal
+
+        return refusal(shape, str(dtype).removeprefix("torch."))
 
     def prepare(self, weights: DecoderWeights, kv: KvPool) -> PreparedModel:
         """See Backend. Threads: as many as torch uses, set by `EngineConfig.threads`."""

@@ -1,0 +1,121 @@
+"""Runs steps on the native kernels without torch: plan in, tokens out. A `runner_protocol.Runner` in numpy.
+
+Owns the decoder, its pool, and the buffer of logits that is used again in every step. Knows nothing of requests, text or the prefix tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..kernels.cpu.decoder import NativeDecoder
+from ..kernels.cpu.library import load
+from ..kernels.cpu.packed import PackedModel
+from ..kernels.cpu.pool import KV_KINDS, allocate, page_bytes
+from .model_files import ModelFiles
+from .native_sampler import NativeSampler
+from .packed_weights import PackedWeights
+from .plan import F32, I32, U32, BatchPlan, SamplingBatch, ScoreRows, StepResult
+from .runner_protocol import ModelFacts
+from .runner_steps import sample_step, step_batch
+
+Sample = Callable[[F32, SamplingBatch, "U32 | None", ScoreRows], StepResult]
+
+SCORED_ROWS_PER_CHUNK = 64
+"""Rows of the head computed at a time when rows are only scored: 12 MiB of logits for a vocabulary of 49,152."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeStep:
+    """A step that was computed: its plan and the hidden states [R, hidden] of its wanted rows."""
+
+    plan: BatchPlan
+    hidden: F32
+
+
+class NativeRunner:
+    """A packed model with `num_pages` pages of K/V (0: as many as `kv_bytes` holds), ready for `launch` and `finish`.
+
+    `sample` replaces the sampler (tests). ConfigError for a pool that cannot be.
+    """
+
+    def __init__(
+        self,
+        packed: PackedModel,
+        *,
+        num_pages: int = 0,
+        kv_bytes: int = 0,
+        page_size: int = 16,
+        dtype: str = "float32",
+        threads: int = 1,
+        sample: Sample | None = None,
+    ) -> None:
+        shape = packed.shape
+        num_bytes = page_bytes(shape, page_size, dtype)
+        num_pages = num_pages or kv_bytes // max(num_bytes, 1)
+        pool = allocate(shape, num_pages, page_size, dtype)
+        self._decoder = NativeDecoder(packed, pool, threads)
+        self._sample = sample or NativeSampler(self._decoder)
+        self._logits: F32 = np.empty((0, shape.vocab_size), np.float32)
+        self.facts = ModelFacts(
+            vocab_size=shape.vocab_size,
+            context_length=shape.context_length,
+            num_pages=num_pages,
+            page_size=page_size,
+            page_bytes=num_bytes,
+            kernels="cpu",
+            dtype=dtype,
+        )
+
+    def launch(self, plan: BatchPlan) -> NativeStep:
+        """Copy pages, then compute the plan's new tokens."""
+        self._decoder.copy_pages(plan.page_copies)
+        return NativeStep(plan, self._decoder.forward(step_batch(plan)))
+
+    def finish(self, pending: NativeStep, masks: U32 | None) -> StepResult:
+        """See Runner."""
+        hidden = pending.hidden
+
+        def logits_of(rows: I32 | None) -> F32:
+            wanted = hidden if rows is None else hidden[rows]
+            if len(self._logits) < len(wanted):
+                self._logits = np.empty((len(wanted), self.facts.vocab_size), np.float32)
+            return self._decoder.logits(wanted, self._logits[: len(wanted)])
+
+        return sample_step(pending.plan, logits_of, self._sample, masks, SCORED_ROWS_PER_CHUNK)
+
+
+def open_native_runner(
+    files: ModelFiles,
+    *,
+    cache_dir: Path,
+    dtype: str,
+    quantization: str,
+    num_pages: int = 0,
+    kv_bytes: int = 0,
+    page_size: int = 16,
+    threads: int = 1,
+    sample: Sample | None = None,
+) -> NativeRunner | None:
+    """The model on the native kernels; None where they were not built or do not take it. Errors as for the model's files and the pool."""
+    if dtype not in KV_KINDS:
+        return None
+    try:
+        load()
+    except OSError:
+        return None
+    packed = PackedWeights(files, dtype, quantization, cache_dir).load()
+    if packed is None:
+        return None
+    return NativeRunner(
+        packed,
+        num_pages=num_pages,
+        kv_bytes=kv_bytes,
+        page_size=page_size,
+        dtype=dtype,
+        threads=threads,
+        sample=sample,
+    )
