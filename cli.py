@@ -83,13 +83,15 @@ def pull(
         bool, typer.Option("--print-path", help="Print the file's path and nothing else.")
     ] = False,
 ) -> None:
-    """Fetch a model into the user's cache folder, with its checksum checked."""
+    """Fetch a model into the user's cache folder, with its checksum checked, and pack its weights for the CPU kernels."""
+    from radixlm.runtime.engine_process import pack_weights
     from radixlm.runtime.model_pull import pull as pull_model
     from radixlm.runtime.progress import TransferProgress
 
-    cache_dir = Path(EngineConfig.create().cache_dir)
+    config = EngineConfig.create(model=name)
     with TransferProgress() as bar:
-        path = pull_model(name, bar.report, cache_dir=cache_dir)
+        path = pull_model(name, bar.report, cache_dir=Path(config.cache_dir))
+    pack_weights(config)
     print(path if print_path else f"{name} is ready: {path}")
 
 

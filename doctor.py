@@ -105,6 +105,7 @@ def _machine(config: EngineConfig) -> list[Finding]:
 
 def _kernels(config: EngineConfig) -> list[Finding]:
     from radixlm.kernels.registry import backend_names, load_backend, usable_backends
+    from radixlm.runtime.native_runner import can_serve
 
     rows: list[Finding] = []
     for name in backend_names():
@@ -115,7 +116,9 @@ def _kernels(config: EngineConfig) -> list[Finding]:
         rows.append(Finding("kernels", name, reason or "can serve"))
     try:
         chosen = usable_backends(config.kernels)[0].name
-        rows.append(Finding("kernels", "would serve", chosen))
+        is_native = chosen == "cpu" and can_serve(config.dtype)
+        remark = ", in an engine without torch" if is_native else ""
+        rows.append(Finding("kernels", "would serve", chosen + remark))
     except RadixError as error:
         rows.append(Finding("kernels", "would serve", "none", str(error)))
     return rows
@@ -137,6 +140,7 @@ def _model(config: EngineConfig) -> list[Finding]:
         return [Finding("model", config.model, "not usable", str(error))]
     rows = [Finding("model", "file", str(files.path))]
     rows += [Finding("model", name, value) for name, value in facts.items()]
+    rows.append(_packed_weights(config, files))
     if files.kind == "gguf" and config.quantization == "file":
         weight_bytes, form = files.path.stat().st_size, "the file has it"
     else:
@@ -147,6 +151,20 @@ def _model(config: EngineConfig) -> list[Finding]:
         text = f"{ceiling:.0f} tokens/s, if every weight is read once as {form}"
         rows.append(Finding("model", "ceiling of 1 stream", text))
     return rows
+
+
+def _packed_weights(config: EngineConfig, files: ModelFiles) -> Finding:
+    """Whether a start finds the weights packed, and whether every byte of them is as it was written."""
+    from radixlm.kernels.cpu.packed_file import verify
+    from radixlm.runtime.packed_weights import PackedWeights
+
+    weights = PackedWeights(files, config.dtype, config.quantization, Path(config.cache_dir))
+    found = weights.find()
+    if found is None:
+        return Finding("model", "packed weights", "none yet: the first start packs them")
+    is_whole = verify(found[0])
+    problem = "" if is_whole else f"delete {found[0]}: the next start packs the weights again"
+    return Finding("model", "packed weights", str(found[0]) if is_whole else "damaged", problem)
 
 
 def _folders(config: EngineConfig) -> list[Finding]:

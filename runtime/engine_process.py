@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 IDLE_WAIT_S = 1.0
 MESSAGES_PER_STEP = 1024
+_NATIVE = ("auto", "cpu")  # values of `kernels` that let the native kernels serve
 log = logging.getLogger(__name__)
 
 
@@ -189,7 +190,7 @@ def build_runner(config: EngineConfig, files: ModelFiles) -> Runner:
         "dtype": config.dtype,
         "threads": config.threads,
     }
-    if config.kernels in ("auto", "cpu"):
+    if config.kernels in _NATIVE:
         from .native_runner import open_native_runner
 
         native = open_native_runner(files, cache_dir=Path(config.cache_dir), **options)
@@ -198,6 +199,22 @@ def build_runner(config: EngineConfig, files: ModelFiles) -> Runner:
     from .model_runner import ModelRunner
 
     return cast("Runner", ModelRunner(files, kernels=config.kernels, **options))
+
+
+def pack_weights(config: EngineConfig) -> Path | None:
+    """The file of packed weights that an engine of `config` starts from, made when it is missing; None where none would be used."""
+    from .model_files import resolve_model
+    from .native_runner import can_serve
+    from .packed_weights import PackedWeights
+
+    if config.kernels not in _NATIVE or not can_serve(config.dtype):
+        return None
+    cache_dir = Path(config.cache_dir)
+    files = resolve_model(config.model, cache_dir)
+    weights = PackedWeights(files, config.dtype, config.quantization, cache_dir)
+    weights.load()
+    found = weights.find()
+    return None if found is None else found[0]
 
 
 def seed_source(base: int) -> Callable[[], int]:

@@ -88,6 +88,17 @@ class NativeRunner:
         return sample_step(pending.plan, logits_of, self._sample, masks, SCORED_ROWS_PER_CHUNK)
 
 
+def can_serve(dtype: str) -> bool:
+    """Whether the kernels were built and keep keys and values of that type."""
+    if dtype not in KV_KINDS:
+        return False
+    try:
+        load()
+    except OSError:
+        return False
+    return True
+
+
 def open_native_runner(
     files: ModelFiles,
     *,
@@ -101,13 +112,8 @@ def open_native_runner(
     sample: Sample | None = None,
 ) -> NativeRunner | None:
     """The model on the native kernels; None where they were not built or do not take it. Errors as for the model's files and the pool."""
-    if dtype not in KV_KINDS:
-        return None
-    try:
-        load()
-    except OSError:
-        return None
-    packed = PackedWeights(files, dtype, quantization, cache_dir).load()
+    weights = PackedWeights(files, dtype, quantization, cache_dir)
+    packed = weights.load() if can_serve(dtype) else None
     if packed is None:
         return None
     return NativeRunner(

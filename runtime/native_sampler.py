@@ -6,13 +6,17 @@ kernels use as an index, because they do not.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from ..kernels.cpu.decoder import NativeDecoder
 from ..kernels.cpu.library import SamplingStruct, address_of
 from .plan import (
     F32,
     I32,
+    I64,
     INFINITE,
     NOT_A_NUMBER,
     NOTHING_ALLOWED,
@@ -23,6 +27,7 @@ from .plan import (
     StepResult,
 )
 
+Arrays = dict[str, npt.NDArray[Any]]
 _REASONS = ("", NOT_A_NUMBER, INFINITE, NOTHING_ALLOWED)
 
 
@@ -38,7 +43,7 @@ class NativeSampler:
         """A token for each row of `batch`, and the scores asked for. `logits` [R, V] are left unchanged."""
         num_rows, vocab = batch.rows.size, logits.shape[1]
         token_ids, reasons = np.empty(num_rows, np.int32), np.empty(num_rows, np.int32)
-        arrays = {
+        arrays: Arrays = {
             "logits": np.ascontiguousarray(logits, np.float32),
             **_row_arguments(batch, len(logits)),
             **_sparse_arguments(batch, vocab),
@@ -77,11 +82,12 @@ class NativeSampler:
                 **{name: address_of(array) for name, array in arrays.items()},
             )
         )
-        errors = tuple((int(k), _REASONS[reasons[k]]) for k in np.flatnonzero(reasons))
+        failed: list[int] = np.flatnonzero(reasons).tolist()
+        errors = tuple((k, _REASONS[int(reasons[k])]) for k in failed)
         return StepResult(token_ids, logprobs, found, errors)
 
 
-def _row_arguments(batch: SamplingBatch, num_logits: int) -> dict[str, np.ndarray]:
+def _row_arguments(batch: SamplingBatch, num_logits: int) -> Arrays:
     """One number a row."""
     _check("a sampled row", batch.rows, num_logits)
     return {
@@ -101,12 +107,12 @@ def _row_arguments(batch: SamplingBatch, num_logits: int) -> dict[str, np.ndarra
     }
 
 
-def _sparse_arguments(batch: SamplingBatch, vocab: int) -> dict[str, np.ndarray]:
+def _sparse_arguments(batch: SamplingBatch, vocab: int) -> Arrays:
     """Counts and biases, by row."""
     num_rows = batch.rows.size
     counts, in_order = _starts(batch.count_rows, num_rows)
     biases, by_row = _starts(batch.bias_rows, num_rows)
-    arrays: dict[str, np.ndarray] = {"count_starts": counts, "bias_starts": biases}
+    arrays: Arrays = {"count_starts": counts, "bias_starts": biases}
     if batch.count_rows.size:
         _check("a counted token", batch.count_token_ids, vocab)
         arrays["count_ids"] = np.ascontiguousarray(batch.count_token_ids[in_order], np.int32)
@@ -118,7 +124,7 @@ def _sparse_arguments(batch: SamplingBatch, vocab: int) -> dict[str, np.ndarray]
     return arrays
 
 
-def _starts(rows: I32, num_rows: int) -> tuple[I32, slice | np.ndarray]:
+def _starts(rows: I32, num_rows: int) -> tuple[I32, slice | I64]:
     """Where the entries of each row begin, once they are taken in the order that comes with it."""
     starts = np.zeros(num_rows + 1, np.int32)
     if not rows.size:
@@ -142,7 +148,7 @@ def _empty_logprobs(num_rows: int, width: int) -> Logprobs:
     )
 
 
-def _results(prefix: str, logprobs: Logprobs) -> dict[str, np.ndarray]:
+def _results(prefix: str, logprobs: Logprobs) -> Arrays:
     return {
         f"{prefix}chosen": logprobs.chosen,
         f"{prefix}top_ids": logprobs.top_ids,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..kernels.step import PrefixGroup, StepBatch
 from .plan import I32, U32, BatchPlan, Logprobs, SamplingBatch, ScoreRows, StepResult
@@ -63,7 +64,7 @@ def _join(parts: list[Logprobs]) -> Logprobs:
     """Chunks of scored rows end to end; each has as many alternatives as its own rows asked for, so they are padded."""
     width = max(part.top_ids.shape[1] for part in parts)
 
-    def widen(table: np.ndarray, padding: float) -> np.ndarray:
+    def widen(table: npt.NDArray[Any], padding: float) -> npt.NDArray[Any]:
         return np.pad(table, ((0, 0), (0, width - table.shape[1])), constant_values=padding)
 
     return Logprobs(
@@ -78,10 +79,11 @@ def _empty_sampling() -> SamplingBatch:
     floats = {"temperature", "top_p", "min_p", "typical_p", "bias_values"} | {
         n for n in names if n.endswith("_penalty")
     }
-    kinds = {name: np.float32 if name in floats else np.int32 for name in names} | {
+    kinds: dict[str, Any] = {name: np.float32 if name in floats else np.int32 for name in names} | {
         "seeds": np.uint64
     }
-    return SamplingBatch(**{name: np.zeros(0, kind) for name, kind in kinds.items()})
+    arrays: dict[str, Any] = {name: np.zeros(0, kind) for name, kind in kinds.items()}
+    return SamplingBatch(**arrays)
 
 
 _NO_SCORES = ScoreRows(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32))

@@ -14,7 +14,7 @@ import pytest
 import radixlm
 from radixlm import cli, console, offline
 from radixlm.lang.testing import Request
-from radixlm.runtime import model_pull
+from radixlm.runtime import engine_process, model_pull
 
 COMMANDS = ("pull", "generate", "chat", "run", "serve", "extract", "bench", "doctor", "grammar")
 
@@ -98,11 +98,14 @@ def test_pull_prints_the_path_alone_when_asked(
     monkeypatch.setattr(
         model_pull, "pull", lambda name, report, *, cache_dir: Path(cache_dir) / name
     )
+    packed: list[str] = []
+    monkeypatch.setattr(engine_process, "pack_weights", lambda config: packed.append(config.model))
     monkeypatch.setenv("RADIXLM_CACHE_DIR", "/somewhere")
     cli.pull("m", print_path=True)
     assert capsys.readouterr().out == "/somewhere/m\n"
     cli.pull("m", print_path=False)
     assert capsys.readouterr().out == "m is ready: /somewhere/m\n"
+    assert packed == ["m", "m"]
 
 
 PROGRAM = """

@@ -25,6 +25,8 @@ TORCH_FREE = ("lang", "radix_cache", "grammar")
 TORCH_FREE_RUNTIME = (
     "scheduler", "request", "plan", "messages", "gateway", "branches", "text_memory", "transport", "client",
     "local", "launch", "config", "compile_worker", "tokenizer", "chat_template", "gguf_file", "model_files",
+    "native_runner", "native_sampler", "packed_weights", "runner_steps", "runner_protocol", "engine", "engine_process",
+    "decoder", "packed", "packed_file", "pool", "library", "step",
 )  # fmt: skip
 
 

@@ -9,7 +9,9 @@ from tiny_llamas import TinyLlama, tiny_llama, write_gguf
 
 from radixlm.errors import ConfigError
 from radixlm.runtime.model_runner import SCORED_ROWS_PER_CHUNK, ModelRunner
+from radixlm.runtime.native_runner import open_native_runner
 from radixlm.runtime.plan import Logprobs, ScoreRows, SharedGroup, StepResult
+from radixlm.runtime.runner_protocol import Runner
 
 TOLERANCE = 1e-3
 PAGE_SIZE = 4
@@ -59,6 +61,21 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> TinyLlama:
     return tiny_llama(tmp_path_factory.mktemp("plain"))
 
 
+def runner_of(model: TinyLlama, options: dict, probe: LogitsProbe) -> Runner:
+    """The runner that an engine would take; kernels="native" insists on the one without torch, where it takes the model."""
+    if options.get("kernels") == "native":
+        options = {key: value for key, value in options.items() if key != "kernels"}
+        found = open_native_runner(
+            model.files,
+            cache_dir=model.files.path.parent,
+            **{"dtype": "float32", "quantization": "file"} | options,  # type: ignore[arg-type]
+            sample=probe,
+        )
+        if found is not None:
+            return found
+    return ModelRunner(model.files, sample=probe, **options)  # type: ignore[arg-type]
+
+
 class Trial:
     """A runner with a logits probe, and pages handed out in random order."""
 
@@ -66,7 +83,7 @@ class Trial:
         self.probe = LogitsProbe()
         self.random = np.random.default_rng(seed)
         options = {"num_pages": NUM_PAGES, "page_size": PAGE_SIZE, "threads": 1} | options
-        self.runner = ModelRunner(model.files, sample=self.probe, **options)  # type: ignore[arg-type]
+        self.runner = runner_of(model, options, self.probe)
         self.free_pages = self.random.permutation(NUM_PAGES).tolist()
 
     def prompt(self, length: int) -> list[int]:
@@ -84,7 +101,7 @@ class Trial:
         return self.probe.logits
 
 
-@pytest.mark.parametrize("kernels", ["auto", "reference"])
+@pytest.mark.parametrize("kernels", ["native", "auto", "reference"])
 def test_logits_of_a_whole_prompt_equal_transformers(variant: TinyLlama, kernels: str) -> None:
     trial = Trial(variant, kernels=kernels)
     prompt = trial.prompt(75)
@@ -92,7 +109,7 @@ def test_logits_of_a_whole_prompt_equal_transformers(variant: TinyLlama, kernels
     np.testing.assert_allclose(found, variant.logits(prompt), atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("kernels", ["auto", "reference"])
+@pytest.mark.parametrize("kernels", ["native", "auto", "reference"])
 def test_logits_of_chunks_and_of_single_tokens_equal_transformers(
     variant: TinyLlama, kernels: str
 ) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from paged_steps import LogitsProbe, PagedSequence, plan_step
 from transformers_oracle import load_oracle
 
-from radixlm.kernels.registry import load_backend
 from radixlm.runtime.model_files import ModelFiles
 from radixlm.runtime.model_runner import ModelRunner
+from radixlm.runtime.native_runner import open_native_runner
 from radixlm.runtime.plan import SharedGroup
+from radixlm.runtime.runner_protocol import Runner
 
 # transformers parses the vocabulary twice to read a GGUF file: seconds alone, minutes beside other work
 pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -22,22 +25,28 @@ NUM_PAGES = 64
 NUM_COMPARED = 48  # tokens whose logits are compared, three ways
 
 
-@pytest.fixture(scope="module", params=["reference", "cpu"])
-def runner(smollm2_files: ModelFiles, request: pytest.FixtureRequest) -> ModelRunner:
-    """The model with float weights, on each backend that serves a CPU."""
-    reason = load_backend(request.param).unavailable_reason("cpu")
-    if reason is not None:
-        pytest.skip(reason)
+@pytest.fixture(scope="module", params=["reference", "native"])
+def runner(
+    smollm2_files: ModelFiles,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Runner:
+    """The model with float weights, on each runner that serves a CPU; the second time from its packed file."""
     # one thread: beside other work, two threads wait for each other at every barrier
-    return ModelRunner(
-        smollm2_files,
-        num_pages=NUM_PAGES,
-        page_size=PAGE_SIZE,
-        threads=1,
-        kernels=request.param,
-        quantization="none",
-        sample=LogitsProbe(),
+    options = {"num_pages": NUM_PAGES, "page_size": PAGE_SIZE, "threads": 1, "quantization": "none"}
+    probe = LogitsProbe()
+    if request.param == "reference":
+        return ModelRunner(smollm2_files, kernels="reference", sample=probe, **options)
+    # the packed floats are large and wanted by nobody else: not beside the model
+    path = tmp_path_factory.mktemp("model") / smollm2_files.path.name
+    path.symlink_to(smollm2_files.path)
+    files = replace(smollm2_files, path=path)
+    native = open_native_runner(
+        files, cache_dir=path.parent, dtype="float32", sample=probe, **options
     )
+    if native is None:
+        pytest.skip("the native kernels were not built")
+    return native
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +55,7 @@ def oracle(smollm2_files: ModelFiles) -> torch.nn.Module:
 
 
 @pytest.fixture(scope="module")
-def prompt(runner: ModelRunner) -> list[int]:
+def prompt(runner: Runner) -> list[int]:
     return np.random.default_rng(0).integers(0, runner.facts.vocab_size, 90).tolist()
 
 
@@ -56,7 +65,7 @@ def expected(oracle: torch.nn.Module, prompt: list[int]) -> np.ndarray:
         return oracle(torch.tensor([prompt[:NUM_COMPARED]])).logits[0].numpy()
 
 
-def step(runner: ModelRunner, work: list[tuple[PagedSequence, int]], **options) -> np.ndarray:
+def step(runner: Runner, work: list[tuple[PagedSequence, int]], **options) -> np.ndarray:
     runner.finish(runner.launch(plan_step(work, PAGE_SIZE, greedy=True, **options)), None)
     return runner._sample.logits  # type: ignore[attr-defined]
 
@@ -64,9 +73,7 @@ def step(runner: ModelRunner, work: list[tuple[PagedSequence, int]], **options) 
 @pytest.mark.parametrize(
     "counts", [[48], [4, 34, 10], [1] * 48], ids=["whole", "chunks", "token by token"]
 )
-def test_logits_equal_transformers(
-    runner: ModelRunner, prompt, expected, counts: list[int]
-) -> None:
+def test_logits_equal_transformers(runner: Runner, prompt, expected, counts: list[int]) -> None:
     pages = np.random.default_rng(len(counts)).permutation(NUM_PAGES)[:3].tolist()
     sequence = PagedSequence(pages, prompt[:NUM_COMPARED])
     found = np.concatenate([step(runner, [(sequence, count)], logits="all") for count in counts])
@@ -74,7 +81,7 @@ def test_logits_equal_transformers(
 
 
 def test_logits_of_branches_over_a_shared_prefix_equal_transformers(
-    runner: ModelRunner, oracle, prompt
+    runner: Runner, oracle, prompt
 ) -> None:
     prefix = prompt[:80]
     leader = PagedSequence([9, 3, 7, 1, 5], prefix)
@@ -97,7 +104,7 @@ def test_logits_of_branches_over_a_shared_prefix_equal_transformers(
             )
 
 
-def test_a_greedy_continuation_equals_transformers(runner: ModelRunner, oracle, prompt) -> None:
+def test_a_greedy_continuation_equals_transformers(runner: Runner, oracle, prompt) -> None:
     ids = torch.tensor([prompt[:20]])
     with torch.inference_mode():
         text = oracle.generate(

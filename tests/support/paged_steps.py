@@ -102,5 +102,5 @@ class LogitsProbe:
         self.logits = np.zeros((0, 0), np.float32)
 
     def __call__(self, logits, batch: SamplingBatch, masks, scores: ScoreRows) -> StepResult:
-        self.logits = np.array(logits)  # a runner may write into its own the next time
+        self.logits = np.asarray(logits).copy()  # a runner may write into its own the next time
         return StepResult(self.logits.argmax(-1).astype(np.int32)[batch.rows], None, None)
