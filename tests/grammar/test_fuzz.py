@@ -1,4 +1,4 @@
-"""Twenty seconds of broken and odd constraints; `tests/bench/fuzz_grammar.py` does as many minutes as one likes."""
+"""Ten seconds of broken and odd constraints; `tests/bench/fuzz_grammar.py` does as many minutes as one likes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fuzz_inputs import KINDS, fuzz_spec
 
 from radixlm.grammar.spec import JsonSchema, Regex, StructuralTag, Tag
 
-SECONDS = 20
+SECONDS = 10
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(not is_built(), reason="the native grammar engin
 MARK = 0xFF
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(grammars(), st.integers(0, 1000))
 def test_random_grammars_give_the_same_texts_masks_and_distances(
     grammar: Grammar, seed: int

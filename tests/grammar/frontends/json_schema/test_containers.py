@@ -121,7 +121,7 @@ _small_objects = st.dictionaries(
 )
 
 
-@settings(_SETTINGS, max_examples=100)
+@settings(_SETTINGS, max_examples=60)
 @given(property_rules, st.lists(property_rules, min_size=1, max_size=2), st.booleans(), st.lists(_small_objects, min_size=12))  # fmt: skip
 def test_broken_rules_on_properties_are_never_kept(
     rules: Any, broken: list[Any], any_order: bool, samples: list[Any]
