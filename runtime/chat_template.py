@@ -23,13 +23,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ModelError, PromptError, RadixError
 from .chat_messages import ROLES, Shield, flatten_message, plain_value
 from .template_budget import LimitExceeded, Refused, TemplateLimits
 from .template_sandbox import SandboxedTemplate
+from .tokenizer_parts import Piece
 from .tools.custom import as_function
 from .tools.hermes import with_custom_calls_as_text, without_tool_roles
 
@@ -43,14 +43,6 @@ _BEFORE: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "assistant": (("user",), ("system", "user")),
     "tool": (("user",), ("user", "assistant")),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of a prompt: plain text, or (special) the exact spelling of one special token."""
-
-    text: str
-    special: bool = False
 
 
 class ChatTemplate:

@@ -63,8 +63,13 @@ class CompileSupervisor:
         self._num_workers = 0
         self._num_failed_starts = 0
 
+    def start_ahead(self) -> None:
+        """Start a worker ahead of the first job, if there is none."""
+        if self._worker is None and not self._is_closed:
+            self.start()
+
     def start(self) -> None:
-        """Start a worker ahead of the first job."""
+        """Start a worker."""
         self._num_workers += 1
         address = self._address_of(self._num_workers)
         self._is_ready = self._is_overdue = False
@@ -86,8 +91,7 @@ class CompileSupervisor:
     def submit(self, job: m.CompileJob) -> None:
         """Queue a job; its answer comes by `on_answer`."""
         self._jobs.append(job)
-        if self._worker is None and not self._is_closed:
-            self.start()
+        self.start_ahead()
         self._send_next()
 
     def close(self) -> None:

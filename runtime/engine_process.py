@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .runner_protocol import Runner
 
 IDLE_WAIT_S = 1.0
+WARM_UP_AFTER_S = 0.3  # without a message: nobody waits then
 MESSAGES_PER_STEP = 1024
 _NATIVE = ("auto", "cpu")  # values of `kernels` that let the native kernels serve
 log = logging.getLogger(__name__)
@@ -57,10 +58,15 @@ class EngineCore(Protocol):
 
 
 class EngineLoop:
-    """Moves messages between the gateway and a core. `parent_pid` 0: no parent to follow."""
+    """Moves messages between the gateway and a core. `parent_pid` 0: no parent to follow. `warm_up` is called once, when there is time."""
 
     def __init__(
-        self, core: EngineCore, transport: Transport, addresses: Addresses, parent_pid: int = 0
+        self,
+        core: EngineCore,
+        transport: Transport,
+        addresses: Addresses,
+        parent_pid: int = 0,
+        warm_up: Callable[[], object] | None = None,
     ) -> None:
         self._core = core
         self._inbound = BlockingEnd(transport.pull(addresses.to_engine, bind=False))
@@ -68,6 +74,7 @@ class EngineLoop:
         self._parent_pid = parent_pid
         self._max_bytes = transport.max_message_bytes
         self._was_busy = False
+        self._warm_up = warm_up
 
     def send(self, message: m.EngineOutbound) -> None:
         """Send one message to the gateway; an answer that no message holds becomes an error."""
@@ -92,8 +99,13 @@ class EngineLoop:
             if self._was_busy:
                 self._was_busy = False
                 self._core.idle()
+            if self._warm_up is not None:
+                idle_wait_s = min(idle_wait_s, WARM_UP_AFTER_S)
             if not self._inbound.wait(idle_wait_s):
                 leave_if_orphaned(self._parent_pid)
+                warm_up, self._warm_up = self._warm_up, None
+                if warm_up is not None:
+                    warm_up()
                 return
         for _ in range(MESSAGES_PER_STEP):
             data = self._inbound.take()
@@ -125,9 +137,8 @@ def run(config: EngineConfig, folder: Path, epoch: int, parent_pid: int) -> None
     gc.collect()
     gc.freeze()  # weights, vocabulary and modules live as long as the process: no collection need look at them
     transport = Transport(config.max_message_bytes)
-    loop = EngineLoop(core, transport, Addresses.within(folder), parent_pid)
+    loop = EngineLoop(core, transport, Addresses.within(folder), parent_pid, warm_up)
     loop.send(ready)
-    warm_up()
     loop.run()
 
 
@@ -146,7 +157,7 @@ def build_engine(
     from .tokenizer import load_tokenizer
     from .vocab_facts import VocabFacts
 
-    tokenizer = load_tokenizer(files)
+    tokenizer = load_tokenizer(files, chats=False)
     runner = build_runner(config, files)
     model = runner.facts
     context_length = min(model.context_length, config.context_length or model.context_length)
@@ -177,7 +188,12 @@ def build_engine(
         new_seed=seed_source(config.seed),
     )
     ready = m.EngineReady(epoch, model.num_pages, model.page_size, context_length, os.getpid())
-    return engine, ready, load_grammar.warm_up
+
+    def warm_up() -> None:
+        load_grammar.warm_up()
+        tokenizer.warm_up()
+
+    return engine, ready, warm_up
 
 
 def build_runner(config: EngineConfig, files: ModelFiles) -> Runner:

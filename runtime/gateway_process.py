@@ -30,6 +30,7 @@ from .loops import new_event_loop
 from .process_watch import ProcessWatch
 from .transport import Addresses, Frames, LoopSocket, PeerGone, Transport
 
+COMPILER_AFTER_S = 0.3  # after the engine is ready, unless a grammar comes before
 OUTBOX_INTERVAL_S = 0.01  # how often a slow client is tried again
 log = logging.getLogger(__name__)
 
@@ -78,10 +79,6 @@ class GatewayServer:
             loop, transport.router(addresses.clients), self._on_client_frames
         )
         self._lease_timer = loop.call_later(config.lease_s / 5, self._on_lease_tick)
-
-    def start_compiler(self) -> None:
-        """Start the compile worker ahead of the first grammar."""
-        self._compiler.start()
 
     def close(self) -> None:
         """End the compile worker, the watches and the sockets."""
@@ -201,6 +198,8 @@ class GatewayServer:
         if isinstance(message, m.EngineReady) and message.pid:
             if self._engine_watch is not None:
                 self._engine_watch.cancel()
+            # not at once: its start would take the time of the engine's, and of the first answer
+            self._loop.call_later(COMPILER_AFTER_S, self._compiler.start_ahead)
             self._engine_watch = ProcessWatch(
                 self._loop, message.pid, lambda: self._on_engine_death(message)
             )
@@ -230,7 +229,6 @@ def serve(config: EngineConfig, folder: Path, tokenizer: TokenizerLike) -> None:
     loop = new_event_loop()
     transport = Transport(config.max_message_bytes)
     server = GatewayServer(loop, config, tokenizer, transport, Addresses.within(folder), folder)
-    server.start_compiler()
     loop.add_signal_handler(signal.SIGTERM, loop.stop)
     try:
         loop.run_forever()

@@ -1,8 +1,8 @@
 """GGUF files: metadata and tensors, nothing trusted before it is checked against the file.
 
 Owns the parse of the header and the proof that every length, count, type and offset fits the file. Knows nothing of what keys or
-tensors mean. The layout is the GGUF specification, versions 2 and 3, little-endian; type numbers and block sizes come from the `gguf`
-library, whose own reader memory-maps the file and believes it (and takes seconds for a vocabulary), so the header is parsed here.
+tensors mean. The layout is the GGUF specification, versions 2 and 3, little-endian. The `gguf` library's own reader memory-maps the file and
+believes it (and takes seconds for a vocabulary), so the header is parsed here.
 
     magic version tensor_count kv_count | kv ... | tensor info ... | pad | tensor data (offsets relative to here, aligned)
 """
@@ -15,13 +15,14 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
-
-import gguf
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import ModelError
+from .gguf_types import ARRAY, DEFAULT_ALIGNMENT, SCALARS, STRING, TENSOR_TYPES
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 MAX_KEYS = 65_536
 MAX_TENSORS = 65_536
@@ -31,34 +32,26 @@ MAX_ALIGNMENT_BYTES = 1 << 16
 _MIN_KEY_BYTES = 8 + 4 + 1  # empty key, type, a one-byte value
 _MIN_TENSOR_BYTES = 8 + 4 + 8 + 4 + 8  # empty name, one dimension
 
-_ValueType = gguf.GGUFValueType
-_SCALARS: Mapping[int, tuple[str, int]] = {
-    _ValueType.UINT8: ("B", 1),
-    _ValueType.INT8: ("b", 1),
-    _ValueType.UINT16: ("H", 2),
-    _ValueType.INT16: ("h", 2),
-    _ValueType.UINT32: ("I", 4),
-    _ValueType.INT32: ("i", 4),
-    _ValueType.FLOAT32: ("f", 4),
-    _ValueType.BOOL: ("?", 1),
-    _ValueType.UINT64: ("Q", 8),
-    _ValueType.INT64: ("q", 8),
-    _ValueType.FLOAT64: ("d", 8),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class GgufTensor:
     """One tensor of the file.
 
-    `shape` counts elements, rows first (numpy order, the reverse of the file's). `type_name` is ggml's ("F32", "Q4_1", ...). `data` is
-    a read-only view of the file, uint8 of shape[:-1] + (bytes per row,): what `gguf.quants.dequantize` takes.
+    `shape` counts elements, rows first (numpy order, the reverse of the file's). `type_name` is ggml's ("F32", "Q4_1", ...). `memory` is
+    a read-only view of the file.
     """
 
     name: str
     shape: tuple[int, ...]
     type_name: str
-    data: npt.NDArray[np.uint8]
+    memory: memoryview
+
+    @property
+    def data(self) -> npt.NDArray[np.uint8]:
+        """The bytes as shape[:-1] + (bytes per row,): what `gguf.quants.dequantize` takes."""
+        import numpy as np  # not above: who reads metadata alone, as the gateway does, does without it
+
+        return np.frombuffer(self.memory, np.uint8).reshape(*self.shape[:-1], -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +102,7 @@ class _HeaderReader:
         metadata = self._read_metadata(num_keys)
         infos = self._read_tensor_infos(num_tensors)
         self._what = "general.alignment"
-        alignment = metadata.get("general.alignment", gguf.GGUF_DEFAULT_ALIGNMENT)
+        alignment = metadata.get("general.alignment", DEFAULT_ALIGNMENT)
         if (
             not isinstance(alignment, int)
             or not 0 < alignment <= MAX_ALIGNMENT_BYTES
@@ -191,9 +184,9 @@ class _HeaderReader:
         return metadata
 
     def _value(self, type_number: int) -> Any:
-        if type_number == _ValueType.STRING:
+        if type_number == STRING:
             return self._string(self._num_bytes)
-        if type_number == _ValueType.ARRAY:
+        if type_number == ARRAY:
             return self._array()
         code, num_bytes = self._scalar(type_number)
         start = self._take(num_bytes)
@@ -202,27 +195,25 @@ class _HeaderReader:
         return struct.unpack_from(f"<{code}", self._data, start)[0]
 
     def _scalar(self, type_number: int) -> tuple[str, int]:
-        if type_number not in _SCALARS:
+        if type_number not in SCALARS:
             self._fail(f"value type {type_number} is unknown")
-        return _SCALARS[type_number]
+        return SCALARS[type_number]
 
     def _array(self) -> list[Any]:
         item_type, num_items = self._u32(), self._u64()
         if num_items > MAX_ARRAY_ITEMS:
             self._fail(f"an array of {num_items} items (at most {MAX_ARRAY_ITEMS})")
-        if item_type == _ValueType.STRING:
+        if item_type == STRING:
             if num_items * 8 > self._num_bytes - self._at:
                 self._fail(f"an array of {num_items} strings does not fit the file")
             return self._strings(num_items)
-        if item_type == _ValueType.ARRAY:
+        if item_type == ARRAY:
             self._fail("arrays of arrays are not read")
         code, num_bytes = self._scalar(item_type)
         start = self._take(num_items * num_bytes)
         if code == "?":
             return [byte != 0 for byte in self._data[start : self._at]]
-        return np.frombuffer(
-            self._data, np.dtype(f"<{_NUMPY_CODES[code]}"), num_items, start
-        ).tolist()
+        return list(struct.unpack_from(f"<{num_items}{code}", self._data, start))
 
     def _strings(self, num_items: int) -> list[str]:
         """The hot loop of opening a file: vocabularies have 10^5 tokens and as many merges."""
@@ -268,7 +259,7 @@ class _HeaderReader:
         spans: list[tuple[int, int, str]] = []
         for info in infos:
             self._what = f"tensor {info.name}"
-            type_name, row_bytes, num_bytes = self._size(info)
+            type_name, num_bytes = self._size(info)
             if info.offset_bytes % alignment:
                 self._fail(f"offset {info.offset_bytes} is not a multiple of {alignment}")
             if num_bytes > room - info.offset_bytes:
@@ -277,10 +268,9 @@ class _HeaderReader:
                 )
             spans.append((info.offset_bytes, num_bytes, info.name))
             shape = tuple(reversed(info.dims))
-            data = np.frombuffer(self._data, np.uint8, num_bytes, data_start + info.offset_bytes)
-            tensors[info.name] = GgufTensor(
-                info.name, shape, type_name, data.reshape(*shape[:-1], row_bytes)
-            )
+            start = data_start + info.offset_bytes
+            memory = memoryview(self._data)[start : start + num_bytes]
+            tensors[info.name] = GgufTensor(info.name, shape, type_name, memory)
         spans.sort()
         for (start, size, name), (next_start, _, next_name) in itertools.pairwise(spans):
             if start + size > next_start:
@@ -288,37 +278,21 @@ class _HeaderReader:
                 self._fail(f"it overlaps the tensor {name}")
         return tensors
 
-    def _size(self, info: _TensorInfo) -> tuple[str, int, int]:
-        """Type name, bytes per row, bytes in all."""
-        try:
-            kind = gguf.GGMLQuantizationType(info.type_number)
-            block_items, block_bytes = gguf.GGML_QUANT_SIZES[kind]
-        except (ValueError, KeyError):
+    def _size(self, info: _TensorInfo) -> tuple[str, int]:
+        """Type name, and bytes in all."""
+        if info.type_number not in TENSOR_TYPES:
             self._fail(f"tensor type {info.type_number} is unknown")
+        name, block_items, block_bytes = TENSOR_TYPES[info.type_number]
         if 0 in info.dims:
             self._fail(f"a dimension is 0 in {info.dims}")
         if info.dims[0] % block_items:
-            self._fail(
-                f"rows of {info.dims[0]} do not divide into {kind.name} blocks of {block_items}"
-            )
+            self._fail(f"rows of {info.dims[0]} do not divide into {name} blocks of {block_items}")
         row_bytes = info.dims[0] // block_items * block_bytes
         num_bytes = row_bytes
         for dim in info.dims[1:]:
             num_bytes *= dim
-        return kind.name, row_bytes, num_bytes
+        return name, num_bytes
 
 
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
-_NUMPY_CODES: Mapping[str, str] = {
-    "B": "u1",
-    "b": "i1",
-    "H": "u2",
-    "h": "i2",
-    "I": "u4",
-    "i": "i4",
-    "f": "f4",
-    "Q": "u8",
-    "q": "i8",
-    "d": "f8",
-}

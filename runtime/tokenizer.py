@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from ..errors import PromptError
-from .chat_template import ChatTemplate, Piece
 from .detokenizer import IncrementalDecoder, decode_tokens
 from .model_files import ModelFiles
 from .safe_boundary import boundary_finder
-from .tokenizer_parts import TokenizerParts
+from .tokenizer_parts import Piece, TokenizerParts
+
+if TYPE_CHECKING:
+    import tokenizers
+
+    from .chat_template import ChatTemplate
 
 __all__ = ["Encoded", "Piece", "Tokenizer", "load_tokenizer"]
 
@@ -39,9 +44,7 @@ class Tokenizer:
     """One model's tokenizer. It does not change after it is made; threads may share it."""
 
     def __init__(self, parts: TokenizerParts) -> None:
-        self._backend = parts.backend
-        self._backend.no_truncation()
-        self._backend.no_padding()
+        self._make_backend = parts.backend
         self._special_tokens = dict(parts.special_tokens)
         self.special_spellings: Mapping[int, str] = {
             index: text for text, index in self._special_tokens.items()
@@ -54,11 +57,7 @@ class Tokenizer:
             (len(data) for data in parts.token_bytes if data), default=0
         )
         self._ids_by_bytes = _ids_by_bytes(parts.token_bytes)
-        self._template = (
-            ChatTemplate(parts.chat_template, self._special_tokens, parts.template_variables)
-            if parts.chat_template
-            else None
-        )
+        self._template = _template_of(parts)
         self._replacement = next((text for text in _REPLACEMENTS if self._is_spellable(text)), None)
         self.token_bytes = (
             parts.token_bytes
@@ -70,6 +69,17 @@ class Tokenizer:
         )  # unless a prompt begins with it anyway
         self.eos_token_ids = parts.eos_token_ids  # every id that ends a generation
         self.special_token_ids = frozenset(self._special_tokens.values())
+
+    @cached_property
+    def _backend(self) -> tokenizers.Tokenizer:
+        backend = self._make_backend()
+        backend.no_truncation()
+        backend.no_padding()
+        return backend
+
+    def warm_up(self) -> None:
+        """Make what encodes, which otherwise waits for the first text. ModelError when the model's files do not fit together."""
+        _ = self._backend
 
     # -- text
 
@@ -248,20 +258,37 @@ class Tokenizer:
         return ids
 
 
-def load_tokenizer(files: ModelFiles) -> Tokenizer:
-    """The tokenizer of a model; ModelError when it is missing, damaged or of an unknown kind."""
+def load_tokenizer(files: ModelFiles, *, chats: bool = True) -> Tokenizer:
+    """The tokenizer of a model; ModelError when it is missing, damaged or of an unknown kind. Without
+    `chats` it has no chat template, and what encodes is made at the first text: the engine decodes, and encodes only what a grammar forces."""
+    parts = _read_parts(files)
+    if not chats:
+        return Tokenizer(replace(parts, chat_template=None))
+    tokenizer = Tokenizer(parts)
+    tokenizer.warm_up()
+    return tokenizer
+
+
+def _read_parts(files: ModelFiles) -> TokenizerParts:
     if files.kind == "gguf":
         from .gguf_file import open_gguf
         from .tokenizer_gguf import read_gguf_tokenizer
 
         file = open_gguf(files.path)
         embedding = file.tensors.get("token_embd.weight")
-        return Tokenizer(
-            read_gguf_tokenizer(file.metadata, embedding.shape[0] if embedding else None)
-        )
+        return read_gguf_tokenizer(file.metadata, embedding.shape[0] if embedding else None)
     from .tokenizer_hf import read_hf_tokenizer
 
-    return Tokenizer(read_hf_tokenizer(files.path))
+    return read_hf_tokenizer(files.path)
+
+
+def _template_of(parts: TokenizerParts) -> ChatTemplate | None:
+    if not parts.chat_template:
+        return None
+    # not above: the engine, which renders no chats, does without what this imports
+    from .chat_template import ChatTemplate
+
+    return ChatTemplate(parts.chat_template, parts.special_tokens, parts.template_variables)
 
 
 def _ids_by_bytes(token_bytes: Sequence[bytes | None]) -> dict[bytes, int]:

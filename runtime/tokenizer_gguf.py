@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import tokenizers
@@ -74,11 +75,15 @@ def read_gguf_tokenizer(metadata: Mapping[str, Any], num_rows: int | None = None
     }
     if kind == "gpt2":
         tokens_spelled, spelled = _byte_spelling(tokens)
-        backend = _byte_level(metadata, tokens_spelled)
+        pre_tokenizer = pre_tokenizer_of(_text(metadata, "tokenizer.ggml.pre", default="default"))
+        make = partial(_byte_level, metadata, tokens_spelled, pre_tokenizer)
         add_bos_default, prefix_unless = False, None
     elif kind == "llama":
         tokens_spelled = tokens
-        backend = _sentencepiece(metadata, tokens, token_types)
+        pre_tokenizer = pre_tokenizers.Metaspace(
+            replacement="▁", prepend_scheme="never", split=False
+        )
+        make = partial(_sentencepiece, metadata, tokens, token_types, pre_tokenizer)
         spelled = list(map(_sentencepiece_bytes, tokens, token_types))
         has_prefix = metadata.get("tokenizer.ggml.add_space_prefix", True) is True
         add_bos_default, prefix_unless = True, (" ", "▁") if has_prefix else None
@@ -88,15 +93,23 @@ def read_gguf_tokenizer(metadata: Mapping[str, Any], num_rows: int | None = None
             place="tokenizer.ggml.model",
             hint='Kinds: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE)',
         )
-    added = _match_whole(backend, tokens, token_types, frozenset(tokens_spelled))
+    vocabulary = frozenset(tokens_spelled)
+    added = [
+        token
+        for token, token_type in zip(tokens, token_types, strict=True)
+        if token_type == _USER_DEFINED and token in vocabulary
+    ]
     return TokenizerParts(
-        backend=backend,
-        pipeline={"pre_tokenizer": _serialised(backend.pre_tokenizer), "added_tokens": added},
+        backend=lambda: _match_whole(make(), added),
+        pipeline={
+            "pre_tokenizer": _serialised(pre_tokenizer),
+            "added_tokens": [{"content": token} for token in added],
+        },
         token_bytes=_token_bytes(
             tokens, token_types, spelled, frozenset(special.values()), num_rows or 0
         ),
         special_tokens=special,
-        spellable=_spellable_bytes(kind, frozenset(tokens_spelled), token_types),
+        spellable=_spellable_bytes(kind, vocabulary, token_types),
         characters=_spellable_characters(kind, tokens, token_types),
         prefix_unless=prefix_unless,
         bos_token_id=ids.bos,
@@ -107,22 +120,12 @@ def read_gguf_tokenizer(metadata: Mapping[str, Any], num_rows: int | None = None
     )
 
 
-def _match_whole(
-    backend: tokenizers.Tokenizer,
-    tokens: list[str],
-    token_types: list[int],
-    vocabulary: frozenset[str],
-) -> list[dict[str, Any]]:
+def _match_whole(backend: tokenizers.Tokenizer, added: list[str]) -> tokenizers.Tokenizer:
     """User-defined tokens (such as "<think>") are found in plain text before it is cut."""
-    added = [
-        token
-        for token, token_type in zip(tokens, token_types, strict=True)
-        if token_type == _USER_DEFINED and token in vocabulary
-    ]
     backend.add_tokens(  # pyright: ignore[reportUnknownMemberType]
         [tokenizers.AddedToken(token, normalized=False, special=False) for token in added]
     )
-    return [{"content": token} for token in added]
+    return backend
 
 
 def _serialised(stage: Any) -> Any:
@@ -132,11 +135,12 @@ def _serialised(stage: Any) -> Any:
 # ---------------------------------------------------------------------------------------------- byte-level BPE
 
 
-def _byte_level(metadata: Mapping[str, Any], tokens: list[str]) -> tokenizers.Tokenizer:
+def _byte_level(
+    metadata: Mapping[str, Any], tokens: list[str], pre_tokenizer: Any
+) -> tokenizers.Tokenizer:
     name = _text(metadata, "tokenizer.ggml.pre", default="default")
-    pre_tokenizer = pre_tokenizer_of(name)
     listed = _list(metadata, "tokenizer.ggml.merges", str)
-    merges = [_merge(text, index) for index, text in enumerate(listed)]
+    merges = _merges(listed)
     backend = _bpe(tokens, merges, ignore_merges=name in _WORDS_BEFORE_MERGES)
     backend.pre_tokenizer = pre_tokenizer
     return backend
@@ -160,13 +164,17 @@ def pre_tokenizer_of(name: str) -> Any:
     )
 
 
-def _merge(text: str, index: int) -> tuple[str, str]:
-    parts = text.split(" ")
-    if len(parts) != 2 or not all(parts):
-        raise ModelError(
-            f"merge {index} is {text!r}, not two tokens", place="tokenizer.ggml.merges"
-        )
-    return parts[0], parts[1]
+def _merges(listed: list[str]) -> list[tuple[str, str]]:
+    """Pairs of tokens, each written with a space between."""
+    merges: list[tuple[str, str]] = []
+    for index, text in enumerate(listed):
+        left, _, right = text.partition(" ")
+        if not left or not right or " " in right:
+            raise ModelError(
+                f"merge {index} is {text!r}, not two tokens", place="tokenizer.ggml.merges"
+            )
+        merges.append((left, right))
+    return merges
 
 
 def _bpe(tokens: list[str], merges: list[tuple[str, str]], **options: Any) -> tokenizers.Tokenizer:
@@ -185,16 +193,15 @@ def _byte_spelling(tokens: list[str]) -> tuple[list[str], list[bytes]]:
     """Each token in the byte alphabet, and the bytes it spells; one that is not written in the alphabet is text as it stands."""
     byte_of = byte_alphabet()
     character_of = {byte: character for character, byte in byte_of.items()}
-    written: list[str] = []
-    spelled: list[bytes] = []
-    for token in tokens:
+    # every byte's character becomes the one of that number; other characters below 256 become none that latin-1 could write
+    table = dict.fromkeys(range(256), 0xFFFD) | {ord(text): byte for text, byte in byte_of.items()}
+    written, spelled = list(tokens), [b""] * len(tokens)
+    for index, token in enumerate(tokens):
         try:
-            data = bytes([byte_of[character] for character in token])
-        except KeyError:
-            data = token.encode()
-            token = "".join(character_of[byte] for byte in data)
-        written.append(token)
-        spelled.append(data)
+            spelled[index] = token.translate(table).encode("latin-1")
+        except UnicodeEncodeError:
+            data = spelled[index] = token.encode()
+            written[index] = "".join(character_of[byte] for byte in data)
     return written, spelled
 
 
@@ -202,7 +209,7 @@ def _byte_spelling(tokens: list[str]) -> tuple[list[str], list[bytes]]:
 
 
 def _sentencepiece(
-    metadata: Mapping[str, Any], tokens: list[str], token_types: list[int]
+    metadata: Mapping[str, Any], tokens: list[str], token_types: list[int], pre_tokenizer: Any
 ) -> tokenizers.Tokenizer:
     scores = _list(metadata, "tokenizer.ggml.scores", float)
     if len(scores) != len(tokens):
@@ -211,16 +218,14 @@ def _sentencepiece(
         )
     if "tokenizer.ggml.merges" in metadata:
         listed = _list(metadata, "tokenizer.ggml.merges", str)
-        merges = [_merge(text, index) for index, text in enumerate(listed)]
+        merges = _merges(listed)
     else:
         merges = _merges_by_score(tokens, scores)
     unknown = next(
         (token for token, kind in zip(tokens, token_types, strict=True) if kind == _UNKNOWN), None
     )
     backend = _bpe(tokens, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True)
-    backend.pre_tokenizer = pre_tokenizers.Metaspace(
-        replacement="▁", prepend_scheme="never", split=False
-    )
+    backend.pre_tokenizer = pre_tokenizer
     return backend
 
 
@@ -346,6 +351,6 @@ def _list(
             f"the key {key} is {'missing' if value is None else 'not a list'}", place=key
         )
     items = cast("list[Any]", value)
-    if any(type(item) is not kind for item in items):
+    if set(map(type, items)) - {kind}:
         raise ModelError(f"the list {key} does not hold {kind.__name__} alone", place=key)
     return items

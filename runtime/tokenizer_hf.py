@@ -61,7 +61,7 @@ def read_hf_tokenizer(folder: Path) -> TokenizerParts:
         vocabulary, byte_level, _added(whole), {*special.values(), *eos}, num_rows
     )
     return TokenizerParts(
-        backend=backend,
+        backend=lambda: backend,
         pipeline={key: whole.get(key) for key in ("normalizer", "added_tokens", "pre_tokenizer")},
         token_bytes=token_bytes,
         special_tokens=special,

@@ -6,7 +6,7 @@ Knows nothing of files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,16 +20,25 @@ END_SPELLINGS = (
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a prompt: plain text, or (special) the exact spelling of one special token."""
+
+    text: str
+    special: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TokenizerParts:
     """The facts of one tokenizer.
 
-    `backend` encodes plain text (`add_special_tokens=False`) and never matches a special token's spelling; `pipeline` is what decides its
+    `backend` makes what encodes plain text (`add_special_tokens=False`) and never matches a special token's spelling (the engine may never
+    need it; ModelError when vocabulary and merges do not fit); `pipeline` is what decides its
     cuts, as in a tokenizer.json ("normalizer", "added_tokens", "pre_tokenizer"). `token_bytes[i]` is what token i spells, None for special
     and unused ids. `prefix_unless`: a prompt is encoded as if a space stood before it,
     unless it starts with one of these (an empty tuple: always; None: never).
     """
 
-    backend: tokenizers.Tokenizer
+    backend: Callable[[], tokenizers.Tokenizer]
     pipeline: Mapping[str, Any]
     token_bytes: list[bytes | None]
     special_tokens: Mapping[str, int]  # spelling -> id

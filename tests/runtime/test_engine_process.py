@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from radixlm.runtime import engine_process
 from radixlm.runtime import messages as m
 from radixlm.runtime.engine_process import EngineLoop, seed_source
 from radixlm.runtime.transport import Addresses, BlockingEnd, Transport
@@ -69,6 +70,27 @@ def test_messages_go_in_steps_go_out_and_idling_comes_once_after_work(bench: Ben
     assert sent == [m.NeedProgram(f"step {number}") for number in (2, 1, 0)]
     assert bench.from_engine.take() is None
     assert bench.core.num_idle == 1
+
+
+def test_what_can_wait_is_done_once_when_nothing_came_for_a_while(monkeypatch) -> None:
+    monkeypatch.setattr(engine_process, "WARM_UP_AFTER_S", 0.01)
+    bench = Bench()
+    bench.loop = EngineLoop(
+        bench.core,
+        bench.transport,
+        Addresses.inproc(f"warm{next(numbers)}"),
+        warm_up=lambda: bench.core.received.append(m.Cancel("warm")),
+    )
+    try:
+        bench.core.num_steps_left = 2
+        for _ in range(2):
+            bench.loop.turn(5.0)
+        assert bench.core.received == []
+        for _ in range(3):
+            bench.loop.turn(0.02)
+        assert bench.core.received == [m.Cancel("warm")]
+    finally:
+        bench.transport.close()
 
 
 def test_bytes_that_are_no_message_are_dropped(bench: Bench) -> None:

@@ -12,6 +12,7 @@ import pytest
 from tiny_vocabularies import write_gguf
 
 from radixlm.errors import ModelError
+from radixlm.runtime import gguf_types
 from radixlm.runtime.gguf_file import MAX_ARRAY_ITEMS, open_gguf
 from radixlm.runtime.model_files import ModelFiles
 
@@ -190,3 +191,15 @@ def test_a_missing_file_or_a_folder_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "no.gguf", tmp_path):
         with pytest.raises(ModelError):
             open_gguf(path)
+
+
+def test_the_numbers_of_the_format_are_the_librarys() -> None:
+    sizes = {int(kind): (kind.name, *size) for kind, size in gguf.GGML_QUANT_SIZES.items()}
+    assert sizes == gguf_types.TENSOR_TYPES
+    values = gguf.GGUFValueType
+    assert (values.STRING, values.ARRAY) == (gguf_types.STRING, gguf_types.ARRAY)
+    assert {int(kind) for kind in values} - {values.STRING, values.ARRAY} == set(gguf_types.SCALARS)
+    for kind, (code, size) in gguf_types.SCALARS.items():
+        assert np.dtype(values(kind).name.lower()) == np.dtype(code)
+        assert struct.calcsize(code) == size
+    assert gguf_types.DEFAULT_ALIGNMENT == gguf.GGUF_DEFAULT_ALIGNMENT

@@ -108,7 +108,7 @@ def test_sentencepiece_merges_are_recovered_in_the_order_of_transformers(
     sentencepiece: tuple[Tokenizer, Any],
 ) -> None:
     _, theirs = sentencepiece
-    ours = read_gguf_tokenizer(sentencepiece_metadata()).backend
+    ours = read_gguf_tokenizer(sentencepiece_metadata()).backend()
     merges = [
         json.loads(backend.to_str())["model"]["merges"]
         for backend in (ours, theirs.backend_tokenizer)
