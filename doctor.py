@@ -156,10 +156,9 @@ def _model(config: EngineConfig) -> list[Finding]:
 def _packed_weights(config: EngineConfig, files: ModelFiles) -> Finding:
     """Whether a start finds the weights packed, and whether every byte of them is as it was written."""
     from radixlm.kernels.cpu.packed_file import verify
-    from radixlm.runtime.packed_weights import PackedWeights
+    from radixlm.runtime.engine_process import weights_of
 
-    weights = PackedWeights(files, config.dtype, config.quantization, Path(config.cache_dir))
-    found = weights.find()
+    found = weights_of(config, files).find()
     if found is None:
         return Finding("model", "packed weights", "none yet: the first start packs them")
     is_whole = verify(found[0])

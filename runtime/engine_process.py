@@ -12,6 +12,8 @@ import logging
 import os
 import random
 import secrets
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -27,6 +29,7 @@ from .transport import Addresses, BlockingEnd, Transport
 if TYPE_CHECKING:
     from .engine import Engine
     from .model_files import ModelFiles
+    from .packed_weights import PackedWeights
     from .runner_protocol import Runner
 
 IDLE_WAIT_S = 1.0
@@ -207,8 +210,10 @@ def build_runner(config: EngineConfig, files: ModelFiles) -> Runner:
         "threads": config.threads,
     }
     if config.kernels in _NATIVE:
-        from .native_runner import open_native_runner
+        from .native_runner import can_serve, open_native_runner
 
+        if can_serve(config.dtype) and weights_of(config, files).find() is None:
+            _pack_in_a_child(config)
         native = open_native_runner(files, cache_dir=Path(config.cache_dir), **options)
         if native is not None:
             return cast("Runner", native)
@@ -221,16 +226,32 @@ def pack_weights(config: EngineConfig) -> Path | None:
     """The file of packed weights that an engine of `config` starts from, made when it is missing; None where none would be used."""
     from .model_files import resolve_model
     from .native_runner import can_serve
-    from .packed_weights import PackedWeights
 
     if config.kernels not in _NATIVE or not can_serve(config.dtype):
         return None
-    cache_dir = Path(config.cache_dir)
-    files = resolve_model(config.model, cache_dir)
-    weights = PackedWeights(files, config.dtype, config.quantization, cache_dir)
+    weights = weights_of(config, resolve_model(config.model, Path(config.cache_dir)))
     weights.load()
     found = weights.find()
     return None if found is None else found[0]
+
+
+def weights_of(config: EngineConfig, files: ModelFiles) -> PackedWeights:
+    """The packed form of the model that an engine of `config` reads."""
+    from .packed_weights import PackedWeights
+
+    return PackedWeights(files, config.dtype, config.quantization, Path(config.cache_dir))
+
+
+def _pack_in_a_child(config: EngineConfig) -> None:
+    """Make the packed file in another process, so that this one never holds torch. If that fails it is done here, and the error seen."""
+    command = [sys.executable, "-P", "-m", "radixlm", "pack-weights", "--config", config.to_json()]
+    subprocess.run(
+        [*command, "--parent", str(os.getpid())],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
 
 
 def seed_source(base: int) -> Callable[[], int]:

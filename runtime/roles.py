@@ -16,7 +16,7 @@ from ..errors import RadixError, by_name
 from .config import EngineConfig
 from .process_watch import die_with_parent
 
-ROLES = ("engine", "gateway", "compile-worker")
+ROLES = ("engine", "gateway", "compile-worker", "pack-weights")
 ERROR_MARK = "radixlm-error: "
 EXIT_STATUS_OF_ERROR = 3
 
@@ -50,6 +50,10 @@ def _run(options: argparse.Namespace, config: EngineConfig) -> None:
         from .gateway_process import run as run_gateway
 
         run_gateway(config, options.folder)
+    elif options.role == "pack-weights":
+        from .engine_process import pack_weights
+
+        pack_weights(config)
     else:
         from .compile_worker import run as run_worker
 

@@ -280,7 +280,7 @@ def test_user_defined_tokens_are_found_in_plain_text() -> None:
 )
 def test_wrong_metadata_is_refused_by_key(changes: dict[str, Any], place: str) -> None:
     with pytest.raises(ModelError) as refused:
-        reading(**changes)
+        reading(**changes).warm_up()
     assert refused.value.place == place
 
 
