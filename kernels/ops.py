@@ -69,7 +69,7 @@ class QuantizedWeight:
 class Linear:
     """y = x @ weight.T + bias. `weight` [out, in], `bias` [out] or None.
 
-    Activations are not quantized, but where the weight is: then each 16 inputs of a row are rounded to int8 by their own amax / 127.
+    Activations are not quantized, but where the weight is: then each 16 inputs of a row are rounded to int8 with a scale of their own (`reference.linear.rounded`).
     Quantized weights reach only backends that say `takes_quantized`.
     """
 

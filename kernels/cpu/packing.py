@@ -60,21 +60,22 @@ def _floats(weight: Tensor) -> tuple[str, Tensor]:
 
 
 def _quantized(weight: QuantizedWeight) -> tuple[str, Tensor, Tensor, Tensor | None]:
-    """Planes of nibbles, scales and minimums, in blocks."""
-    scales = _by_group(weight.scales)
-    if weight.minimums is not None:
-        return "q4", _aligned(_plane(_padded(weight.codes))), scales, _by_group(weight.minimums)
-    shifted = (_padded(weight.codes).to(torch.int16) + 128).to(torch.uint8)
-    planes = torch.stack((_plane(shifted & 15), _plane(shifted >> 4)), dim=2)
-    return "q8", _aligned(planes), scales, None
+    """Codes, scales and minimums, in blocks."""
+    codes, scales = _padded(weight.codes), _by_group(weight.scales)
+    minimums = None if weight.minimums is None else _by_group(weight.minimums)
+    if weight.codes.dtype == torch.int8:
+        return "q8", _aligned(_by_words(codes)), scales, minimums
+    words = _by_words(codes)
+    return "q4", _aligned(words[:, :, :4] | (words[:, :, 4:] << 4)), scales, minimums
 
 
-def _plane(nibbles: Tensor) -> Tensor:
-    """uint8 0..15 [out, in] -> [out / 16, in / 32, 256], two inputs a byte: 4 j + t low, 16 + 4 j + t high, at byte 64 j + 4 r + t."""
-    num_out, num_in = nibbles.shape
-    parts = nibbles.view(num_out // BLOCK, BLOCK, num_in // GROUP, 2, 4, 4)
-    packed = parts[:, :, :, 0] | (parts[:, :, :, 1] << 4)  # [block, row, group, j, t]
-    return packed.permute(0, 2, 3, 1, 4).reshape(num_out // BLOCK, num_in // GROUP, 256)
+def _by_words(codes: Tensor) -> Tensor:
+    """[out, in] -> [out / 16, in / 32, 8, 16, 4]: word s of a row holds inputs 2 s, 2 s + 1, 16 + 2 s, 16 + 2 s + 1 of a group."""
+    num_out, num_in = codes.shape
+    parts = codes.view(
+        num_out // BLOCK, BLOCK, num_in // GROUP, 2, 8, 2
+    )  # [.., row, group, half, s, two]
+    return parts.permute(0, 2, 4, 1, 3, 5).reshape(num_out // BLOCK, num_in // GROUP, 8, BLOCK, 4)
 
 
 def _by_group(values: Tensor) -> Tensor:

@@ -15,6 +15,8 @@ from torch import Tensor
 
 from ..ops import Linear, QuantizedWeight
 
+FACTORS = 4095  # the largest: 32 products of two int8 times it stay below 2^31
+
 
 @dataclass(frozen=True, slots=True)
 class PackedLinear:
@@ -26,7 +28,7 @@ class PackedLinear:
 
 @dataclass(frozen=True, slots=True)
 class RoundedLinear:
-    """A quantized weight as floats [out, in]; its inputs are rounded to int8 in groups of 16 before they are multiplied."""
+    """A quantized weight as floats [out, in]; its inputs are `rounded` before they are multiplied."""
 
     weight: Tensor
     bias: Tensor | None
@@ -39,12 +41,19 @@ def prepare(linear: Linear, packs: bool) -> object:
     return pack(linear) if packs and linear.weight.dtype == torch.float32 else linear
 
 
-def rounded(x: Tensor, group: int = 16) -> Tensor:
-    """Each group of `group` values of a row as int8 times its own scale, amax / 127: what an integer product sees of its activations."""
-    groups = x.float().unflatten(-1, (-1, group))
-    most = groups.abs().amax(-1, keepdim=True)
-    codes = (groups * (127 / most.where(most > 0, 1))).round()
-    return (codes * (most / 127)).flatten(-2)
+def rounded(x: Tensor) -> Tensor:
+    """`x` as an integer product sees it: int8 codes, with one scale for 16 values that is a whole number of the row's unit.
+
+    The unit is the row's largest value / (127 * FACTORS); a factor is rounded up, so that no code exceeds 127.
+    """
+    halves = x.float().unflatten(-1, (-1, 16))
+    most = halves.abs().amax(-1, keepdim=True)
+    top = most.amax(-2, keepdim=True)
+    top = top.where(top > 1e-30, torch.inf)
+    factors = (most * (torch.full_like(top, FACTORS) / top)).ceil().clamp(max=FACTORS)
+    scales = factors * (top / (127 * FACTORS))
+    codes = (halves * (1 / scales)).round()
+    return (codes * scales).where(factors > 0, 0).flatten(-2)
 
 
 def can_pack() -> bool:

@@ -59,7 +59,7 @@ def test_steps_equal_the_reference_on_every_instruction_set(name: str, isa: str)
             difference = (outcomes[0] - outcomes[1]).abs()
             # an activation next to a rounding tie may go the other way, and then its row's later layers differ a little
             assert difference.max() < (0.3 if "bits" in name else 1e-3)
-            assert difference.median() < (0.02 if "bits" in name else 1e-4)
+            assert difference.median() < (0.04 if "bits" in name else 1e-4)
 
 
 def logits_of(model: NativeModel, row: Row, chunks: list[int], beside: list[Row]) -> list[bytes]:

@@ -1,0 +1,206 @@
+// Quantized linears and the quantization of activations with AVX2; `linear.inl` says what is computed.
+//
+// A tile is 16 outputs by up to four rows. Four bytes of a row, in all lanes, meet four bytes of eight weights in one multiplication
+// (vpmaddubsw), whose 16-bit lanes hold two inputs of the lower half, then two of the upper. Eight such sums of 4-bit codes fit 16 bits
+// (8 * 2 * 15 * 127 = 30,480), so a group needs one more multiplication, by the row's two factors, to become 32-bit. Codes of 8 bits need it
+// after every step. Many rows share one unpacking of 4-bit codes to bytes.
+namespace RADIX_ISA {
+
+inline __m256i eight_ints(const float* x, __m256 inverse) { return _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), inverse)); }
+
+inline int32_t sum_of(__m256i v) {
+  __m128i x = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  x = _mm_add_epi32(x, _mm_shuffle_epi32(x, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(x, _mm_shuffle_epi32(x, 0xb1)));
+}
+
+// The largest magnitude of each half, in all lanes of the lower and upper 128 bits.
+inline __m256 most_of_halves(const float* x) {
+  const F8 lower = max8(abs8(load8(x)), abs8(load8(x + 8))), upper = max8(abs8(load8(x + 16)), abs8(load8(x + 24)));
+  __m256 most = _mm256_max_ps(_mm256_permute2f128_ps(lower.v, upper.v, 0x20), _mm256_permute2f128_ps(lower.v, upper.v, 0x31));
+  most = _mm256_max_ps(most, _mm256_permute_ps(most, 0x4e));
+  return _mm256_max_ps(most, _mm256_permute_ps(most, 0xb1));
+}
+
+inline float quantize_group(const float* x, float unit, float factors_per_top, int8_t* codes, int32_t* factors) {
+  const __m256 wanted = _mm256_ceil_ps(_mm256_mul_ps(most_of_halves(x), _mm256_set1_ps(factors_per_top)));
+  const __m256 factor = _mm256_min_ps(wanted, _mm256_set1_ps(float(kFactors)));
+  const __m256 inverse = _mm256_and_ps(_mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_mul_ps(factor, _mm256_set1_ps(unit))),
+                                       _mm256_cmp_ps(factor, _mm256_setzero_ps(), _CMP_GT_OQ));
+  const __m256 first = _mm256_permute2f128_ps(inverse, inverse, 0x00), second = _mm256_permute2f128_ps(inverse, inverse, 0x11);
+  __m256i lower = _mm256_packs_epi32(eight_ints(x, first), eight_ints(x + 8, first));
+  __m256i upper = _mm256_packs_epi32(eight_ints(x + 16, second), eight_ints(x + 24, second));
+  lower = _mm256_permute4x64_epi64(lower, 0xd8);
+  upper = _mm256_permute4x64_epi64(upper, 0xd8);
+  const __m256i by_twos = _mm256_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15, 0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
+  const __m256i bytes = _mm256_shuffle_epi8(_mm256_packs_epi16(lower, upper), by_twos);
+  _mm256_storeu_si256((__m256i*)codes, bytes);
+  const __m256i numbers = _mm256_cvtps_epi32(factor);
+  *factors = _mm256_extract_epi32(numbers, 0) | _mm256_extract_epi32(numbers, 4) << 16;
+  const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
+  return float(sum_of(_mm256_madd_epi16(pairs, _mm256_set1_epi32(*factors))));
+}
+
+// One group of 16 outputs: 4-bit codes as bytes, scales and minimums as floats.
+struct alignas(64) WideGroup {
+  uint8_t codes[512];
+  float scales[kBlock], minimums[kBlock];
+};
+constexpr int kWideGroups = 24;  // 15 KB of the first-level cache
+constexpr int kFewRows = 2;      // rows for which unpacking in registers is cheaper
+
+// Where a tile finds its weights: group g, eight words s of `part` (outputs 0-7 or 8-15).
+struct WideCodes {
+  static constexpr bool kIsSigned = false;
+  const WideGroup* groups;
+  __m256i codes(int g, int s, int part) const { return _mm256_load_si256((const __m256i*)(groups[g].codes + 64 * s + 32 * part)); }
+  __m256 scales(int g, int part) const { return _mm256_load_ps(groups[g].scales + 8 * part); }
+  __m256 minimums(int g, int part) const { return _mm256_load_ps(groups[g].minimums + 8 * part); }
+  bool has_minimums() const { return true; }
+};
+
+inline __m256 eight_halves(const uint16_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)); }
+
+struct StoredCodes {
+  const uint8_t* bytes;
+  const uint16_t* all_scales;
+  const uint16_t* all_minimums;
+  StoredCodes(const Linear& w, size_t group)
+      : bytes((const uint8_t*)w.codes + group * bytes_of_group(w)), all_scales(w.scales + group * kBlock),
+        all_minimums(w.minimums ? w.minimums + group * kBlock : nullptr) {}
+  __m256 scales(int g, int part) const { return eight_halves(all_scales + g * kBlock + 8 * part); }
+  __m256 minimums(int g, int part) const { return eight_halves(all_minimums + g * kBlock + 8 * part); }
+  bool has_minimums() const { return all_minimums != nullptr; }
+};
+
+struct Codes4 : StoredCodes {
+  static constexpr bool kIsSigned = false;
+  using StoredCodes::StoredCodes;
+  __m256i codes(int g, int s, int part) const {
+    const __m256i both = _mm256_load_si256((const __m256i*)(bytes + 256 * size_t(g) + 64 * (s % 4) + 32 * part));
+    return _mm256_and_si256(s < 4 ? both : _mm256_srli_epi16(both, 4), _mm256_set1_epi8(15));
+  }
+};
+
+struct Codes8 : StoredCodes {
+  static constexpr bool kIsSigned = true;
+  using StoredCodes::StoredCodes;
+  __m256i codes(int g, int s, int part) const { return _mm256_load_si256((const __m256i*)(bytes + 512 * size_t(g) + 64 * s + 32 * part)); }
+};
+
+// Rows of activations from one group on.
+struct RowsFrom {
+  const int8_t* codes;
+  const int32_t* factors;
+  const float* sums;
+  size_t stride;  // groups of a row
+
+  RowsFrom(const Activations& a, int num_in, int row, int group) : stride(size_t(num_in) / kGroup) {
+    const size_t at = row * stride + group;
+    codes = &a.codes[at * kGroup];
+    factors = &a.factors[at];
+    sums = &a.sums[at];
+  }
+  __m256i four(int row, int g, int s) const {
+    int32_t word;
+    std::memcpy(&word, codes + (row * stride + g) * kGroup + 4 * s, 4);
+    return _mm256_set1_epi32(word);
+  }
+};
+
+// The compiler may neither delay this sum nor reorder it with others: it would run out of registers.
+inline void keep(__m256i& sum) { asm volatile("" : "+x"(sum)); }
+
+// sum + what word s of a row gives to eight outputs: 16-bit sums of unsigned 4-bit codes, or 32-bit sums of signed 8-bit codes.
+template <bool kIsSigned>
+inline void add_step(__m256i& sum, bool is_first, __m256i weights, __m256i x, __m256i factors) {
+  if (kIsSigned) {
+    const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(x, weights));
+    const __m256i product = _mm256_madd_epi16(pairs, factors);
+    sum = is_first ? product : _mm256_add_epi32(sum, product);
+  } else {
+    const __m256i product = _mm256_maddubs_epi16(weights, x);
+    sum = is_first ? product : _mm256_add_epi16(sum, product);
+  }
+  keep(sum);
+}
+
+// Adds groups 0 .. count of `w` to the totals of M rows.
+template <int M, class Codes>
+__attribute__((noinline)) void tile(const Codes w, int count, const RowsFrom rows, float (*to)[kBlock]) {
+  __m256 total[M][2];
+  for (int i = 0; i < M; ++i)
+    for (int part = 0; part < 2; ++part) total[i][part] = _mm256_load_ps(to[i] + 8 * part);
+  for (int g = 0; g < count; ++g) {
+    __m256i sum[M][2], factors[M];
+    for (int i = 0; i < M; ++i) factors[i] = _mm256_set1_epi32(rows.factors[i * rows.stride + g]);
+#pragma GCC unroll 8
+    for (int s = 0; s < 8; ++s) {
+      const __m256i weights[2] = {w.codes(g, s, 0), w.codes(g, s, 1)};
+#pragma GCC unroll 4
+      for (int i = 0; i < M; ++i) {
+        const __m256i x = rows.four(i, g, s);
+        for (int part = 0; part < 2; ++part) add_step<Codes::kIsSigned>(sum[i][part], s == 0, weights[part], x, factors[i]);
+      }
+    }
+    for (int part = 0; part < 2; ++part) {
+      const __m256 scales = w.scales(g, part);
+      for (int i = 0; i < M; ++i) {
+        const __m256i product = Codes::kIsSigned ? sum[i][part] : _mm256_madd_epi16(sum[i][part], factors[i]);
+        total[i][part] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(product), scales, total[i][part]);
+      }
+    }
+    if (!w.has_minimums()) continue;
+    for (int part = 0; part < 2; ++part) {
+      const __m256 minimums = w.minimums(g, part);
+      for (int i = 0; i < M; ++i) total[i][part] = _mm256_fmadd_ps(minimums, _mm256_set1_ps(rows.sums[i * rows.stride + g]), total[i][part]);
+    }
+  }
+  for (int i = 0; i < M; ++i)
+    for (int part = 0; part < 2; ++part) _mm256_store_ps(to[i] + 8 * part, total[i][part]);
+}
+
+// Adds groups group .. group + count of the weights to the totals of rows first .. last.
+template <class Codes>
+inline void tiles(const Codes& w, int count, const Linear& linear, const Activations& a, int group, int first, int last, float (*totals)[kBlock]) {
+  int row = first;
+  for (; row + 4 <= last; row += 4) tile<4>(w, count, RowsFrom(a, linear.num_in, row, group), totals + (row - first));
+  const RowsFrom rest(a, linear.num_in, row, group);
+  switch (last - row) {
+    case 3: return tile<3>(w, count, rest, totals + (row - first));
+    case 2: return tile<2>(w, count, rest, totals + (row - first));
+    case 1: return tile<1>(w, count, rest, totals + (row - first));
+  }
+}
+
+inline void widen(const Linear& w, size_t group, int count, WideGroup* to) {
+  const Codes4 from(w, group);
+  for (int g = 0; g < count; ++g)
+    for (int part = 0; part < 2; ++part) {
+      for (int s = 0; s < 8; ++s) _mm256_store_si256((__m256i*)(to[g].codes + 64 * s + 32 * part), from.codes(g, s, part));
+      _mm256_store_ps(to[g].scales + 8 * part, from.scales(g, part));
+      _mm256_store_ps(to[g].minimums + 8 * part, from.minimums(g, part));
+    }
+}
+
+inline void quantized_block(const Linear& w, int block, const Activations& a, int first, int last, float* out, int stride) {
+  const int groups = w.num_in / kGroup;
+  const size_t start = size_t(block) * groups;
+  alignas(32) float totals[kRowsInCache][kBlock];
+  std::memset(totals, 0, size_t(last - first) * sizeof(totals[0]));
+  if (w.kind == kQ8) {
+    tiles(Codes8(w, start), groups, w, a, 0, first, last, totals);
+  } else if (last - first <= kFewRows) {
+    tiles(Codes4(w, start), groups, w, a, 0, first, last, totals);
+  } else {
+    WideGroup wide[kWideGroups];
+    for (int g = 0; g < groups; g += kWideGroups) {
+      const int count = std::min(kWideGroups, groups - g);
+      widen(w, start + g, count, wide);
+      tiles(WideCodes{wide}, count, w, a, g, first, last, totals);
+    }
+  }
+  for (int row = first; row < last; ++row) finish(w, block, a.units[row], totals[row - first], out + size_t(row) * stride + block * kBlock);
+}
+
+}  // namespace RADIX_ISA
