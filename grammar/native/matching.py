@@ -75,7 +75,7 @@ class NativeMasks:
         program: bytes,
         vocabulary: Vocabulary,
         memo_bytes: int = 32 << 20,
-        state_bytes: int = 64 << 20,
+        state_bytes: int = 128 << 20,
     ) -> None:
         self._library = library = load()
         self._close = library.radix_match_masks_close
