@@ -116,7 +116,7 @@ def _kernels(config: EngineConfig) -> list[Finding]:
         rows.append(Finding("kernels", name, reason or "can serve"))
     try:
         chosen = usable_backends(config.kernels)[0].name
-        is_native = chosen == "cpu" and can_serve(config.dtype)
+        is_native = chosen == "cpu" and can_serve(config.dtype, config.kv_dtype)
         remark = ", in an engine without torch" if is_native else ""
         rows.append(Finding("kernels", "would serve", chosen + remark))
     except RadixError as error:

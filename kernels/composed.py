@@ -6,12 +6,23 @@ rows whose logits are wanted pass the output projection and the MLP: nothing rea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .ops import I32, DecoderShape, DecoderWeights, KvPool, LayerWeights, Ops, StepBatch, StepMeta
+from .ops import (
+    I32,
+    U32,
+    DecoderShape,
+    DecoderWeights,
+    KvPool,
+    LayerWeights,
+    Ops,
+    StepBatch,
+    StepMeta,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +93,8 @@ class ComposedModel:
         return normed
 
     @torch.inference_mode()
-    def logits(self, hidden: Tensor) -> Tensor:
-        """See PreparedModel."""
+    def logits(self, hidden: Tensor, masks: Sequence[U32 | None] | None = None) -> Tensor:
+        """See PreparedModel. All of them, whatever the masks."""
         return self._ops.logits(hidden, self._head)
 
 

@@ -10,7 +10,7 @@ affair: `composed.ComposedModel` writes a step as single `Ops` calls (reference,
     backend.prepare(weights, kv) -> PreparedModel          weights are read once, layer by layer, and may be repacked
     prepared.copy_pages(copies)                            copy-on-write, before any write of the step
     prepared.forward(batch)  -> hidden [R, hidden]         writes K/V of all T tokens; only the rows whose logits are wanted come back
-    prepared.logits(hidden)  -> [R', vocab] float32        the LM head; callers choose the chunk of rows
+    prepared.logits(hidden, masks)  -> [R', vocab] float32 the LM head; callers choose the chunk of rows
 
 Letters used below: T tokens of a step, S sequences, R wanted rows, Hq query heads, Hk key/value heads, D head size, L layers, N slots.
 
@@ -20,6 +20,8 @@ K/V pool: one tensor, so that a page copy is one operation for all layers.
              |  |  `-- slots: position p of sequence s lies at page_tables[s, p // page_size] * page_size + p % page_size
              |  `----- 0 keys (rotated), 1 values
              `-------- layer
+    scales  [L, 2, N, Hk]        of an int8 pool: a token's head is its codes times its scale, amax / 127. Quantized when it is stored, by
+                                 itself, so its bits do not depend on what is stored beside it
 
 Precision: every op computes in float32 whatever the storage type, sums included; a result is rounded once, when it is stored as the
 weights' type. Logits are float32 always. Rotary pairs are adjacent dimensions (2i, 2i+1) of a head: loaders order rows so.
@@ -27,7 +29,7 @@ weights' type. Logits are float32 always. Rotary pairs are adjacent dimensions (
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -35,10 +37,10 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from .step import I32, I64, KEY_BLOCK, DecoderShape, PrefixGroup, StepBatch
+from .step import I32, I64, KEY_BLOCK, U32, DecoderShape, PrefixGroup, StepBatch
 
 __all__ = [
-    "I32", "I64", "KEY_BLOCK", "Backend", "DecoderShape", "DecoderWeights", "KvPool", "LayerWeights", "Linear", "Ops", "PrefixGroup",
+    "I32", "I64", "KEY_BLOCK", "U32", "Backend", "DecoderShape", "DecoderWeights", "KvPool", "LayerWeights", "Linear", "Ops", "PrefixGroup",
     "PreparedModel", "QuantizedWeight", "Rope", "StepBatch", "StepMeta",
 ]  # fmt: skip
 
@@ -114,10 +116,11 @@ class DecoderWeights:
 
 @dataclass(frozen=True)
 class KvPool:
-    """Keys and values of all layers: storage [L, 2, N, Hk, D]."""
+    """Keys and values of all layers: storage [L, 2, N, Hk, D], and scales float32 [L, 2, N, Hk] where storage is int8."""
 
     storage: Tensor
     page_size: int
+    scales: Tensor | None = None
 
     @cached_property
     def keys(self) -> tuple[Tensor, ...]:
@@ -208,8 +211,11 @@ class PreparedModel(Protocol):
         """Write K/V of all T tokens; return hidden states after the final norm of `logit_rows`: [R, hidden]."""
         ...
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """LM head of some of those rows: float32 [M, vocab]."""
+    def logits(self, hidden: Tensor, masks: Sequence[U32 | None] | None = None) -> Tensor:
+        """LM head of some of those rows: float32 [M, vocab].
+
+        `masks`, one a row or None: tokens whose logits matter, bit i % 32 of word i // 32, contiguous; the others' may be -inf instead.
+        """
         ...
 
 
@@ -219,14 +225,17 @@ class Backend(Protocol):
 
     name: str
     priority: int  # the largest available one serves "auto"
+    kv_dtype: (
+        torch.dtype | None
+    )  # of keys and values where none is asked for; None: that of the activations
     takes_quantized: bool  # whether `prepare` understands QuantizedWeight
 
     def unavailable_reason(self, device: str) -> str | None:
         """None when it can serve on `device` ("cpu" or "cuda"), else why not, as a sentence for the user."""
         ...
 
-    def refusal(self, shape: DecoderShape, dtype: torch.dtype) -> str | None:
-        """None when it can run a model of that shape with keys and values of `dtype`, else why not."""
+    def refusal(self, shape: DecoderShape, kv_dtype: torch.dtype) -> str | None:
+        """None when it can run a model of that shape with keys and values of `kv_dtype`, else why not."""
         ...
 
     def prepare(self, weights: DecoderWeights, kv: KvPool) -> PreparedModel:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
 
 KEY_BLOCK = 64
 """Keys per block, aligned to absolute position, of backends that promise the same bits for every batch: each block gives its own

@@ -50,8 +50,9 @@ class EngineConfig:
         "file",
         "file: compute with the weights as the file quantizes them where the kernels can; none: with floats",
     )
-    dtype: str = _option(
-        "float32", "type of activations and keys/values: float32, bfloat16 or float16"
+    dtype: str = _option("float32", "type of activations: float32, bfloat16 or float16")
+    kv_dtype: str = _option(
+        "auto", "type of keys and values: auto (what the kernels prefer), float32, bfloat16 or int8"
     )
     context_length: int = _option(0, "cap on the model's context in tokens; 0: the model's own", 0)
     # -- memory and scheduling
@@ -141,6 +142,7 @@ class EngineConfig:
                     place=name,
                 )
         _one_of("dtype", self.dtype, ("float32", "bfloat16", "float16"))
+        _one_of("kv_dtype", self.kv_dtype, ("auto", "float32", "bfloat16", "int8"))
         _one_of("quantization", self.quantization, ("file", "none"))
         _one_of("on_engine_death", self.on_engine_death, typing.get_args(OnDeath))
         if self.max_running > self.max_step_tokens:

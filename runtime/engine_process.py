@@ -207,12 +207,13 @@ def build_runner(config: EngineConfig, files: ModelFiles) -> Runner:
         "page_size": config.page_size,
         "quantization": config.quantization,
         "dtype": config.dtype,
+        "kv_dtype": config.kv_dtype,
         "threads": config.threads,
     }
     if config.kernels in _NATIVE:
         from .native_runner import can_serve, open_native_runner
 
-        if can_serve(config.dtype) and weights_of(config, files).find() is None:
+        if can_serve(config.dtype, config.kv_dtype) and weights_of(config, files).find() is None:
             _pack_in_a_child(config)
         native = open_native_runner(files, cache_dir=Path(config.cache_dir), **options)
         if native is not None:
@@ -227,7 +228,7 @@ def pack_weights(config: EngineConfig) -> Path | None:
     from .model_files import resolve_model
     from .native_runner import can_serve
 
-    if config.kernels not in _NATIVE or not can_serve(config.dtype):
+    if config.kernels not in _NATIVE or not can_serve(config.dtype, config.kv_dtype):
         return None
     weights = weights_of(config, resolve_model(config.model, Path(config.cache_dir)))
     weights.load()

@@ -23,12 +23,13 @@ from .model_files import ModelFiles
 from .models.registry import open_weights
 from .plan import I32, U32, BatchPlan, SamplingBatch, ScoreRows, StepResult
 from .runner_protocol import ModelFacts
-from .runner_steps import sample_step, step_batch
+from .runner_steps import Masks, sample_step, step_batch
 from .sampler import sample
 
 Sample = Callable[[Tensor, SamplingBatch, "U32 | None", ScoreRows], StepResult]
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+KV_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8}
 
 SCORED_ROWS_PER_CHUNK = 256
 """Rows of the head computed at a time when rows are only scored: 48 MiB of logits for a vocabulary of 49,152."""
@@ -45,8 +46,9 @@ class PendingStep:
 class ModelRunner:
     """A model with `num_pages` pages of K/V, ready for `launch` and `finish`.
 
+    kv_dtype: str  # type of keys and values
     `num_pages` 0: as many as `kv_bytes` holds. `quantization`: "file" lets a backend that can compute with a file's quantized weights do so,
-    "none" makes floats of them. `threads` 0: torch's own choice; otherwise set for the whole process. `sample` replaces
+    "none" makes floats of them. `kv_dtype` "auto": what the backend prefers. `threads` 0: torch's own choice; otherwise set for the whole process. `sample` replaces
     the sampler (tests). Raises ModelError for files that cannot be run and ConfigError for an option that cannot be met.
     """
 
@@ -60,20 +62,27 @@ class ModelRunner:
         kernels: str = AUTO,
         quantization: str = "file",
         dtype: str = "float32",
+        kv_dtype: str = AUTO,
         threads: int = 0,
         device: str = "cpu",
         sample: Sample = sample,
     ) -> None:
         if dtype not in DTYPES:
             raise ConfigError(f"dtype={dtype!r} is not one of {', '.join(DTYPES)}", place="dtype")
+        if kv_dtype not in (AUTO, *KV_DTYPES):
+            raise ConfigError(
+                f"kv_dtype={kv_dtype!r} is not one of {', '.join((AUTO, *KV_DTYPES))}",
+                place="kv_dtype",
+            )
         if threads:
             torch.set_num_threads(threads)
         self._sample = sample
         for backend in usable_backends(kernels, device):
             keeps = backend.takes_quantized and quantization == "file"
+            stored = KV_DTYPES.get(kv_dtype, backend.kv_dtype or DTYPES[dtype])
             with open_weights(files, DTYPES[dtype], keeps) as weights:
                 shape = weights.shape
-                refusal = backend.refusal(shape, DTYPES[dtype])
+                refusal = backend.refusal(shape, stored)
                 if refusal is not None and kernels != AUTO:
                     raise ConfigError(
                         f"the kernel backend {kernels!r} cannot run this model: {refusal}",
@@ -82,9 +91,9 @@ class ModelRunner:
                     )
                 if refusal is not None:
                     continue
-                page_bytes = num_pool_bytes(shape, 1, page_size, DTYPES[dtype])
+                page_bytes = num_pool_bytes(shape, 1, page_size, stored)
                 num_pages = num_pages or kv_bytes // max(page_bytes, 1)
-                pool = allocate_pool(shape, num_pages, page_size, DTYPES[dtype], device)
+                pool = allocate_pool(shape, num_pages, page_size, stored, device)
                 self._model: PreparedModel = backend.prepare(weights, pool)
                 break
         self.facts = ModelFacts(
@@ -95,6 +104,7 @@ class ModelRunner:
             page_bytes=page_bytes,
             kernels=backend.name,
             dtype=dtype,
+            kv_dtype=str(stored).removeprefix("torch."),
         )
 
     def launch(self, plan: BatchPlan) -> PendingStep:
@@ -107,9 +117,9 @@ class ModelRunner:
         """Logits of the wanted rows, masked, sampled and scored. `masks` [M, ceil(V / 32)] in the order of plan.sampling.mask_rows."""
         plan, hidden = pending.plan, pending.hidden
 
-        def logits_of(rows: I32 | None) -> Tensor:
+        def logits_of(rows: I32 | None, masks: Masks) -> Tensor:
             if rows is None:
-                return self._model.logits(hidden)
+                return self._model.logits(hidden, masks)
             index = torch.from_numpy(rows.astype(np.int64)).to(hidden.device)
             return self._model.logits(hidden.index_select(0, index))
 

@@ -17,12 +17,15 @@ from ..kernels.cpu.packed import PackedModel
 from ..kernels.cpu.pool import KV_KINDS, allocate, page_bytes
 from .model_files import ModelFiles
 from .native_sampler import NativeSampler
-from .packed_weights import PackedWeights
+from .packed_weights import WEIGHT_DTYPES, PackedWeights
 from .plan import F32, I32, U32, BatchPlan, SamplingBatch, ScoreRows, StepResult
 from .runner_protocol import ModelFacts
-from .runner_steps import sample_step, step_batch
+from .runner_steps import Masks, sample_step, step_batch
 
 Sample = Callable[[F32, SamplingBatch, "U32 | None", ScoreRows], StepResult]
+
+KV_DTYPE = "bfloat16"
+"""Of keys and values where none is asked for."""
 
 SCORED_ROWS_PER_CHUNK = 64
 """Rows of the head computed at a time when rows are only scored: 12 MiB of logits for a vocabulary of 49,152."""
@@ -50,13 +53,14 @@ class NativeRunner:
         kv_bytes: int = 0,
         page_size: int = 16,
         dtype: str = "float32",
+        kv_dtype: str = KV_DTYPE,
         threads: int = 1,
         sample: Sample | None = None,
     ) -> None:
         shape = packed.shape
-        num_bytes = page_bytes(shape, page_size, dtype)
+        num_bytes = page_bytes(shape, page_size, kv_dtype)
         num_pages = num_pages or kv_bytes // max(num_bytes, 1)
-        pool = allocate(shape, num_pages, page_size, dtype)
+        pool = allocate(shape, num_pages, page_size, kv_dtype)
         self._decoder = NativeDecoder(packed, pool, threads)
         self._sample = sample or NativeSampler(self._decoder)
         self._logits: F32 = np.empty((0, shape.vocab_size), np.float32)
@@ -68,6 +72,7 @@ class NativeRunner:
             page_bytes=num_bytes,
             kernels="cpu",
             dtype=dtype,
+            kv_dtype=kv_dtype,
         )
 
     def launch(self, plan: BatchPlan) -> NativeStep:
@@ -79,18 +84,18 @@ class NativeRunner:
         """See Runner."""
         hidden = pending.hidden
 
-        def logits_of(rows: I32 | None) -> F32:
+        def logits_of(rows: I32 | None, masks: Masks) -> F32:
             wanted = hidden if rows is None else hidden[rows]
             if len(self._logits) < len(wanted):
                 self._logits = np.empty((len(wanted), self.facts.vocab_size), np.float32)
-            return self._decoder.logits(wanted, self._logits[: len(wanted)])
+            return self._decoder.logits(wanted, self._logits[: len(wanted)], masks)
 
         return sample_step(pending.plan, logits_of, self._sample, masks, SCORED_ROWS_PER_CHUNK)
 
 
-def can_serve(dtype: str) -> bool:
-    """Whether the kernels were built and keep keys and values of that type."""
-    if dtype not in KV_KINDS:
+def can_serve(dtype: str, kv_dtype: str) -> bool:
+    """Whether the kernels were built, take float weights of type `dtype`, and keep keys and values as `kv_dtype`, "auto" or a type."""
+    if dtype not in WEIGHT_DTYPES or kv_dtype not in ("auto", *KV_KINDS):
         return False
     try:
         load()
@@ -105,6 +110,7 @@ def open_native_runner(
     cache_dir: Path,
     dtype: str,
     quantization: str,
+    kv_dtype: str = "auto",
     num_pages: int = 0,
     kv_bytes: int = 0,
     page_size: int = 16,
@@ -113,7 +119,7 @@ def open_native_runner(
 ) -> NativeRunner | None:
     """The model on the native kernels; None where they were not built or do not take it. Errors as for the model's files and the pool."""
     weights = PackedWeights(files, dtype, quantization, cache_dir)
-    packed = weights.load() if can_serve(dtype) else None
+    packed = weights.load() if can_serve(dtype, kv_dtype) else None
     if packed is None:
         return None
     return NativeRunner(
@@ -122,6 +128,7 @@ def open_native_runner(
         kv_bytes=kv_bytes,
         page_size=page_size,
         dtype=dtype,
+        kv_dtype=KV_DTYPE if kv_dtype == "auto" else kv_dtype,
         threads=threads,
         sample=sample,
     )

@@ -18,6 +18,9 @@ from .model_files import ModelFiles
 
 log = logging.getLogger(__name__)
 
+WEIGHT_DTYPES = ("float32", "bfloat16")
+"""What float weights are kept as."""
+
 
 @dataclass(frozen=True, slots=True)
 class PackedWeights:

@@ -23,6 +23,7 @@ class ModelFacts:
     page_bytes: int  # keys and values of a page, all layers
     kernels: str  # name of the backend that serves
     dtype: str
+    kv_dtype: str  # type of keys and values
 
 
 class Pending(Protocol):

@@ -6,7 +6,7 @@ Owns neither logits nor sampler: both are handed in. The head's result is by far
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -17,6 +17,8 @@ from ..kernels.step import PrefixGroup, StepBatch
 from .plan import I32, U32, BatchPlan, Logprobs, SamplingBatch, ScoreRows, StepResult
 
 L = TypeVar("L")
+Masks = Sequence[U32 | None] | None
+"""For each of some rows the tokens that matter, or None where all do."""
 
 
 def step_batch(plan: BatchPlan) -> StepBatch:
@@ -37,27 +39,43 @@ def step_batch(plan: BatchPlan) -> StepBatch:
 
 def sample_step(
     plan: BatchPlan,
-    logits_of: Callable[[I32 | None], L],
+    logits_of: Callable[[I32 | None, Masks], L],
     sample: Callable[[L, SamplingBatch, U32 | None, ScoreRows], StepResult],
     masks: U32 | None,
     rows_per_chunk: int,
 ) -> StepResult:
-    """Sample and score a step. `logits_of`: of some of the wanted rows in that order, None for all."""
+    """Sample and score a step. `logits_of`: of some of the wanted rows in that order, None for all; and which tokens of them matter."""
     if len(plan.logit_rows) <= rows_per_chunk:
-        return sample(logits_of(None), plan.sampling, masks, plan.scores)
+        logits = logits_of(None, masks_of_rows(plan, masks))
+        return sample(logits, plan.sampling, masks, plan.scores)
     rows, inverse = np.unique(plan.sampling.rows, return_inverse=True)
     sampling = replace(plan.sampling, rows=inverse.astype(np.int32).reshape(-1))
-    sampled = sample(logits_of(rows), sampling, masks, _NO_SCORES)
+    sampled = sample(logits_of(rows, None), sampling, masks, _NO_SCORES)
     scores = plan.scores
     parts: list[Logprobs] = []
     for start in range(0, len(scores.rows), rows_per_chunk):
         chunk = slice(start, start + rows_per_chunk)
         places = np.arange(len(scores.rows[chunk]), dtype=np.int32)
         asked = ScoreRows(places, scores.token_ids[chunk], scores.num_logprobs[chunk])
-        found = sample(logits_of(scores.rows[chunk]), _NO_SAMPLING, None, asked).scores
+        found = sample(logits_of(scores.rows[chunk], None), _NO_SAMPLING, None, asked).scores
         if found is not None:
             parts.append(found)
     return replace(sampled, scores=_join(parts) if parts else None)
+
+
+def masks_of_rows(plan: BatchPlan, masks: U32 | None) -> list[U32 | None] | None:
+    """For each logit row its mask, where nobody looks at the tokens it refuses; None: every row is wanted whole."""
+    if masks is None:
+        return None
+    sampling = plan.sampling
+    found: list[U32 | None] = [None] * len(plan.logit_rows)
+    bare = sampling.num_logprobs[sampling.mask_rows] < 0
+    samples = np.bincount(sampling.rows, minlength=len(found))
+    samples[plan.scores.rows] += 1
+    for row, mask, is_bare in zip(sampling.rows[sampling.mask_rows], masks, bare, strict=True):
+        if is_bare and samples[row] == 1:
+            found[row] = mask
+    return found
 
 
 def _join(parts: list[Logprobs]) -> Logprobs:

@@ -1,4 +1,4 @@
-"""The native CPU backend: a step is one call into C++. Serves where the library was built and the K/V pool is float32 or bfloat16.
+"""The native CPU backend: a step is one call into C++. Serves where the library was built.
 
 Weights that a GGUF file quantizes in groups of 32 (Q4_0, Q4_1, Q8_0) stay so, with int8 activations; other weights are multiplied as
 floats. Imports the library when asked whether it can serve.
@@ -20,6 +20,7 @@ class CpuBackend:
     name: str = "cpu"
     priority: int = 5
     takes_quantized: bool = True
+    kv_dtype: torch.dtype | None = torch.bfloat16
 
     def unavailable_reason(self, device: str) -> str | None:
         """See Backend."""
@@ -33,11 +34,11 @@ class CpuBackend:
             return f"the native library is not there ({error}); install radixlm where a C++ compiler is"
         return None
 
-    def refusal(self, shape: DecoderShape, dtype: torch.dtype) -> str | None:
+    def refusal(self, shape: DecoderShape, kv_dtype: torch.dtype) -> str | None:
         """See Backend."""
         from .decoder import refusal
 
-        return refusal(shape, str(dtype).removeprefix("torch."))
+        return refusal(shape, str(kv_dtype).removeprefix("torch."))
 
     def prepare(self, weights: DecoderWeights, kv: KvPool) -> PreparedModel:
         """See Backend. Threads: as many as torch uses, set by `EngineConfig.threads`."""

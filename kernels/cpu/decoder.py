@@ -6,13 +6,14 @@ Owns the structs, the runner behind them, and the pool that it writes. Knows not
 from __future__ import annotations
 
 import weakref
-from ctypes import byref
+from collections.abc import Sequence
+from ctypes import byref, c_void_p
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import ServiceError
-from ..step import I32, DecoderShape, StepBatch
+from ..step import I32, U32, DecoderShape, StepBatch
 from .library import SamplingStruct, StepStruct, address_of, instruction_sets, load
 from .packed import PackedModel
 from .pool import KV_KINDS, NativePool
@@ -42,6 +43,7 @@ class NativeDecoder:
         weights, self._layers = packed.bind()
         self._memory = packed.blocks  # what the structs point into
         weights.kv = pool.storage.ctypes.data
+        weights.kv_scales = None if pool.scales is None else pool.scales.ctypes.data
         weights.shape.page_size = pool.page_size
         weights.shape.kv_kind = KV_KINDS[pool.kind]
         weights.shape.num_slots = pool.storage.shape[2]
@@ -89,13 +91,19 @@ class NativeDecoder:
             raise MemoryError("the native step ran out of memory")
         return hidden
 
-    def logits(self, hidden: F32, out: F32 | None = None) -> F32:
+    def logits(
+        self, hidden: F32, out: F32 | None = None, masks: Sequence[U32 | None] | None = None
+    ) -> F32:
         """See PreparedModel. `out`: where to write them, [M, vocab]."""
         rows = np.ascontiguousarray(hidden, np.float32)
         if out is None:
             out = np.empty((len(rows), self.shape.vocab_size), np.float32)
+        table = None
+        if masks is not None:
+            places = [None if mask is None else mask.ctypes.data for mask in masks]
+            table = (c_void_p * len(places))(*places)
         if len(rows) and self._library.radix_logits(
-            self._runner, address_of(rows), len(rows), address_of(out)
+            self._runner, address_of(rows), len(rows), table, address_of(out)
         ):
             raise MemoryError("the native head ran out of memory")
         return out

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 PATH = Path(__file__).with_name("_native.so")
 
 KINDS = {"f32": 0, "bf16": 1, "q4": 2, "q8": 3}
@@ -54,7 +54,7 @@ class WeightsStruct(Structure):
     _fields_ = (
         ("shape", ShapeStruct), ("layers", POINTER(LayerStruct)),
         ("embedding", LinearStruct), ("head", LinearStruct),
-        ("final_norm", c_void_p), ("cosines", c_void_p), ("sines", c_void_p), ("kv", c_void_p),
+        ("final_norm", c_void_p), ("cosines", c_void_p), ("sines", c_void_p), ("kv", c_void_p), ("kv_scales", c_void_p),
     )  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def load(path: Path = PATH) -> ctypes.CDLL:
     library.radix_close.argtypes = [c_void_p]
     library.radix_close.restype = None
     library.radix_step.argtypes = [c_void_p, POINTER(StepStruct)]
-    library.radix_logits.argtypes = [c_void_p, c_void_p, c_int, c_void_p]
+    library.radix_logits.argtypes = [c_void_p, c_void_p, c_int, c_void_p, c_void_p]
     library.radix_sample.argtypes = [c_void_p, POINTER(SamplingStruct)]
     return library
 

@@ -5,10 +5,12 @@ Owns that border only; `decoder.py` runs the steps.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from ..ops import I32, DecoderShape, DecoderWeights, KvPool, StepBatch
+from ..ops import I32, U32, DecoderShape, DecoderWeights, KvPool, StepBatch
 from .decoder import NativeDecoder
 from .pack_model import pack_model
 from .pool import NativePool
@@ -40,13 +42,14 @@ class NativeModel:
         """See PreparedModel."""
         return torch.from_numpy(self._decoder.forward(batch))
 
-    def logits(self, hidden: Tensor) -> Tensor:
+    def logits(self, hidden: Tensor, masks: Sequence[U32 | None] | None = None) -> Tensor:
         """See PreparedModel."""
-        return torch.from_numpy(self._decoder.logits(hidden.numpy()))
+        return torch.from_numpy(self._decoder.logits(hidden.numpy(), masks=masks))
 
 
 def _pool_of(kv: KvPool) -> NativePool:
     """The same memory."""
-    if kv.storage.dtype == torch.float32:
-        return NativePool(kv.storage.numpy(), kv.page_size, "float32")
-    return NativePool(kv.storage.view(torch.int16).numpy(), kv.page_size, "bfloat16")
+    kind = str(kv.storage.dtype).removeprefix("torch.")
+    bits = kv.storage.view(torch.int16) if kind == "bfloat16" else kv.storage
+    scales = None if kv.scales is None else kv.scales.numpy()
+    return NativePool(bits.numpy(), kv.page_size, kind, scales)

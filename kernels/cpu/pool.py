@@ -5,6 +5,7 @@ Owns sizes and allocation. `kernels/ops.py` draws the layout. Knows nothing of w
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,31 +15,36 @@ import numpy.typing as npt
 from ...errors import ConfigError
 from ..step import I32, KEY_BLOCK, DecoderShape
 
-KV_KINDS = {"float32": 0, "bfloat16": 1}
+KV_KINDS = {"float32": 0, "bfloat16": 1, "int8": 2}
 """Storage types and their numbers in `src/abi.h`."""
-_ITEMS: dict[str, Any] = {"float32": np.float32, "bfloat16": np.uint16}
+_ITEMS: dict[str, Any] = {"float32": np.float32, "bfloat16": np.uint16, "int8": np.int8}
 _CACHE_LINE = 64  # bytes
 
 
 @dataclass(frozen=True, slots=True)
 class NativePool:
-    """Keys and values of all layers: storage [L, 2, N, Hk, D]; bfloat16 as its bits."""
+    """Keys and values of all layers: storage [L, 2, N, Hk, D], bfloat16 as its bits; of int8 also scales [L, 2, N, Hk]."""
 
     storage: npt.NDArray[Any]
     page_size: int
     kind: str  # of KV_KINDS
+    scales: npt.NDArray[np.float32] | None = None
 
     def copy_pages(self, copies: I32) -> None:
         """Per row (source page, destination page, n): the first n slots, in all layers. Destinations are distinct and no source."""
         for source, destination, count in copies.tolist():
             start, end = source * self.page_size, destination * self.page_size
             self.storage[:, :, end : end + count] = self.storage[:, :, start : start + count]
+            if self.scales is not None:
+                self.scales[:, :, end : end + count] = self.scales[:, :, start : start + count]
 
 
 def page_bytes(shape: DecoderShape, page_size: int, kind: str) -> int:
-    """Bytes of one page: keys and values of all layers."""
-    per_token = shape.num_kv_heads * shape.head_dim * np.dtype(_ITEMS[kind]).itemsize
-    return 2 * shape.num_layers * page_size * per_token
+    """Bytes of one page: keys and values of all layers, and a scale for each head of an int8 one."""
+    head_bytes = shape.head_dim * np.dtype(_ITEMS[kind]).itemsize
+    if kind == "int8":
+        head_bytes += np.dtype(np.float32).itemsize
+    return 2 * shape.num_layers * page_size * shape.num_kv_heads * head_bytes
 
 
 def check_pages(num_pages: int, page_size: int) -> None:
@@ -52,16 +58,23 @@ def check_pages(num_pages: int, page_size: int) -> None:
 def allocate(shape: DecoderShape, num_pages: int, page_size: int, kind: str) -> NativePool:
     """An empty pool. ConfigError for sizes that cannot be."""
     check_pages(num_pages, page_size)
-    num_bytes = num_pages * page_bytes(shape, page_size, kind)
+    cells = (shape.num_layers, 2, num_pages * page_size, shape.num_kv_heads)
     try:
-        memory = np.zeros(num_bytes + _CACHE_LINE, np.uint8)
+        storage = _zeros((*cells, shape.head_dim), _ITEMS[kind])
+        scales = _zeros(cells, np.float32) if kind == "int8" else None
     except MemoryError as error:
+        num_bytes = num_pages * page_bytes(shape, page_size, kind)
         raise ConfigError(
             f"a cache of {num_pages * page_size} tokens needs {num_bytes / 2**30:.1f} GiB, which cannot be allocated",
             place="num_pages",
-            hint="Use fewer pages or a smaller dtype",
+            hint="Use fewer pages or a smaller kv_dtype",
         ) from error
+    return NativePool(storage, page_size, kind, scales)
+
+
+def _zeros(size: tuple[int, ...], item: Any) -> npt.NDArray[Any]:
+    """Zeroed memory that begins at a cache line."""
+    num_bytes = math.prod(size) * np.dtype(item).itemsize
+    memory = np.zeros(num_bytes + _CACHE_LINE, np.uint8)
     start = -memory.ctypes.data % _CACHE_LINE
-    size = (shape.num_layers, 2, num_pages * page_size, shape.num_kv_heads, shape.head_dim)
-    storage = memory[start : start + num_bytes].view(_ITEMS[kind]).reshape(size)
-    return NativePool(storage, page_size, kind)
+    return memory[start : start + num_bytes].view(item).reshape(size)

@@ -16,7 +16,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from .attention_plan import AttentionPlan, CausalItem, Item, PaddedItem, SharedItem
+from ..ops import KvPool
+from .attention_plan import AttentionPlan, CausalItem, Item, PaddedItem, SharedItem, Span
 
 
 class Attend(Protocol):
@@ -75,16 +76,14 @@ def choose_attend(device: torch.device) -> Attend:
     return attend_flash if agrees else attend_plain
 
 
-def attention(
-    q: Tensor, keys: Tensor, values: Tensor, plan: AttentionPlan, attend: Attend
-) -> Tensor:
-    """q [T, Hq, D] over pools [N, Hk, D]: [T, Hq * D]."""
+def attention(q: Tensor, layer: int, kv: KvPool, plan: AttentionPlan, attend: Attend) -> Tensor:
+    """q [T, Hq, D] over a layer of the pool: [T, Hq * D]."""
     if plan.whole:
-        return _run(plan.items[0], q, keys, values, attend)[0].reshape(plan.num_rows, -1)
+        return _run(plan.items[0], q, layer, kv, attend)[0].reshape(plan.num_rows, -1)
     result = q.new_empty(q.shape, dtype=torch.float32)
     totals = q.new_empty(q.shape[:2], dtype=torch.float32)
     for item in plan.items:
-        part, part_total = _run(item, q, keys, values, attend)
+        part, part_total = _run(item, q, layer, kv, attend)
         if not item.first:
             part, part_total = _merge(item.rows.of(result), item.rows.of(totals), part, part_total)
         item.rows.put(result, part)
@@ -102,16 +101,22 @@ def _merge(
     return left * left_share + right * right_share, total
 
 
-def _run(
-    item: Item, q: Tensor, keys: Tensor, values: Tensor, attend: Attend
-) -> tuple[Tensor, Tensor]:
+def _run(item: Item, q: Tensor, layer: int, kv: KvPool, attend: Attend) -> tuple[Tensor, Tensor]:
     """Output [n, Hq, D] and log-sum-exp [n, Hq] of the item's rows over its keys."""
-    k, v = item.keys.of(keys), item.keys.of(values)
+    k, v = (_read(kv, layer, kind, item.keys, q.dtype) for kind in (0, 1))
     if isinstance(item, PaddedItem):
         return _run_padded(item, q, k, v, attend)
     if isinstance(item, SharedItem):
         return _run_shared(item.rows.of(q), k, v, attend)
     return _run_causal(item, item.rows.of(q), k, v, attend)
+
+
+def _read(kv: KvPool, layer: int, kind: int, keys: Span, dtype: torch.dtype) -> Tensor:
+    """Keys (kind 0) or values (1) at some slots, [n, Hk, D] of the queries' type."""
+    found = keys.of(kv.storage[layer, kind]).to(dtype)
+    if kv.scales is None:
+        return found
+    return found * keys.of(kv.scales[layer, kind])[..., None].to(dtype)
 
 
 def _run_shared(q: Tensor, k: Tensor, v: Tensor, attend: Attend) -> tuple[Tensor, Tensor]:
@@ -159,9 +164,10 @@ def _run_padded(
         .permute(0, 2, 3, 1, 4)
         .reshape(batch, num_kv_heads, -1, head_dim)
     )
+    mask = None if item.mask is None else item.mask.to(q.dtype)
     k = k.view(batch, -1, num_kv_heads, head_dim).transpose(1, 2)
     v = v.view(batch, -1, num_kv_heads, head_dim).transpose(1, 2)
-    out, total = attend(folded, k, v, item.mask, causal=False)
+    out, total = attend(folded, k, v, mask, causal=False)
     out = (
         out.reshape(batch, num_kv_heads, -1, width, head_dim)
         .permute(0, 3, 1, 2, 4)

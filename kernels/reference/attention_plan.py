@@ -118,14 +118,12 @@ class PlanBuilder:
         batch: StepBatch,
         page_size: int,
         heads_per_kv: int,
-        dtype: torch.dtype,
         device: torch.device,
         skip: I64 | None = None,  # sequences that get no item
     ) -> None:
         self._batch = batch
         self._page_size = page_size
         self._heads_per_kv = heads_per_kv
-        self._dtype = dtype
         self._device = device
         self._starts = batch.query_starts.astype(np.int64)
         self._num_new = np.diff(self._starts)
@@ -227,7 +225,7 @@ class PlanBuilder:
         repeats = (
             1 if width == 1 else self._heads_per_kv
         )  # query heads are folded into rows, each with the same mask
-        mask = torch.zeros((batch_size, 1, width, depth), dtype=self._dtype)
+        mask = torch.zeros((batch_size, 1, width, depth))
         mask.masked_fill_(torch.from_numpy(hidden)[:, None], -torch.inf)
         return mask.repeat(1, 1, repeats, 1).to(self._device)
 

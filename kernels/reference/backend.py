@@ -64,9 +64,7 @@ class ReferenceOps:
         positions = self._tensor(batch.positions)
         all_rows = len(batch.logit_rows) == len(batch.token_ids)
         heads_per_kv = shape.num_heads // shape.num_kv_heads
-        builder = PlanBuilder(
-            batch, kv.page_size, heads_per_kv, kv.storage.dtype, self._device, skip
-        )
+        builder = PlanBuilder(batch, kv.page_size, heads_per_kv, self._device, skip)
         return ReferenceMeta(
             token_ids=self._tensor(batch.token_ids),
             slot_ids=self._tensor(batch.slot_ids),
@@ -106,12 +104,12 @@ class ReferenceOps:
     def rotate_and_store(self, qkv: Tensor, layer: int, kv: KvPool, meta: ReferenceMeta) -> Tensor:
         """See Ops."""
         return elementwise.rotate_and_store(
-            qkv, meta.num_heads, kv.keys[layer], kv.values[layer], meta.rotations, meta.slot_ids
+            qkv, meta.num_heads, kv, layer, meta.rotations, meta.slot_ids
         )
 
     def attention(self, q: Tensor, layer: int, kv: KvPool, meta: ReferenceMeta) -> Tensor:
         """See Ops."""
-        return attention(q, kv.keys[layer], kv.values[layer], meta.plan, self._attend)
+        return attention(q, layer, kv, meta.plan, self._attend)
 
     def silu_mul(self, gate_up: Tensor) -> Tensor:
         """See Ops."""
@@ -133,6 +131,7 @@ class ReferenceBackend:
     name: str = "reference"
     priority: int = 0
     takes_quantized: bool = False
+    kv_dtype: torch.dtype | None = None
 
     def unavailable_reason(self, device: str) -> str | None:
         """See Backend."""
@@ -140,7 +139,7 @@ class ReferenceBackend:
             return "torch sees no CUDA device"
         return None
 
-    def refusal(self, shape: DecoderShape, dtype: torch.dtype) -> str | None:
+    def refusal(self, shape: DecoderShape, kv_dtype: torch.dtype) -> str | None:
         """See Backend: it runs every model."""
         return None
 

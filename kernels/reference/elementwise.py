@@ -46,15 +46,25 @@ def rotate(heads: Tensor, factors: Tensor) -> Tensor:
 
 
 def rotate_and_store(
-    qkv: Tensor, num_heads: int, keys: Tensor, values: Tensor, factors: Tensor, slot_ids: Tensor
+    qkv: Tensor, num_heads: int, kv: KvPool, layer: int, factors: Tensor, slot_ids: Tensor
 ) -> Tensor:
-    """Split [T, (Hq + 2 Hk) * D], turn queries and keys, write K/V [N, Hk, D] at slot_ids; returns queries [T, Hq, D]."""
-    num_kv_heads, head_dim = keys.shape[1:]
+    """Split [T, (Hq + 2 Hk) * D], turn queries and keys, write K/V of the layer at slot_ids; returns queries [T, Hq, D]."""
+    num_kv_heads, head_dim = kv.storage.shape[3:]
     heads = qkv.view(qkv.shape[0], -1, head_dim)
     turned = rotate(heads[:, : num_heads + num_kv_heads], factors)
-    keys.index_copy_(0, slot_ids, turned[:, num_heads:])
-    values.index_copy_(0, slot_ids, heads[:, num_heads + num_kv_heads :])
+    for kind, x in enumerate((turned[:, num_heads:], heads[:, num_heads + num_kv_heads :])):
+        if kv.scales is not None:
+            x, scales = quantize_heads(x)
+            kv.scales[layer, kind].index_copy_(0, slot_ids, scales)
+        kv.storage[layer, kind].index_copy_(0, slot_ids, x.to(kv.storage.dtype))
     return turned[:, :num_heads]
+
+
+def quantize_heads(x: Tensor) -> tuple[Tensor, Tensor]:
+    """int8 codes [T, H, D] and scales [T, H] of heads: each by its own amax / 127."""
+    most = x.float().abs().amax(-1)
+    codes = (x.float() * (127 / most.where(most > 0, 1))[..., None]).round()
+    return codes.to(torch.int8), most / 127
 
 
 def silu_mul(gate_up: Tensor) -> Tensor:
@@ -75,5 +85,7 @@ def copy_pages(kv: KvPool, copies: I32) -> None:
     sources = np.repeat(copies[:, 0].astype(np.int64) * kv.page_size, counts) + offsets
     targets = np.repeat(copies[:, 1].astype(np.int64) * kv.page_size, counts) + offsets
     device = kv.storage.device
-    moved = kv.storage.index_select(2, torch.from_numpy(sources).to(device))
-    kv.storage.index_copy_(2, torch.from_numpy(targets).to(device), moved)
+    source_ids, target_ids = (torch.from_numpy(ids).to(device) for ids in (sources, targets))
+    for part in (kv.storage, kv.scales):
+        if part is not None:
+            part.index_copy_(2, target_ids, part.index_select(2, source_ids))

@@ -21,6 +21,7 @@ class TritonBackend:
     name: str = "triton"
     priority: int = 10
     takes_quantized: bool = False
+    kv_dtype: torch.dtype | None = None
 
     def unavailable_reason(self, device: str) -> str | None:
         """See Backend."""
@@ -30,9 +31,13 @@ class TritonBackend:
             return "the package triton is not installed"
         return None if torch.cuda.is_available() else "torch sees no CUDA device"
 
-    def refusal(self, shape: DecoderShape, dtype: torch.dtype) -> str | None:
-        """See Backend: it runs every model."""
-        return None
+    def refusal(self, shape: DecoderShape, kv_dtype: torch.dtype) -> str | None:
+        """See Backend."""
+        return (
+            None
+            if kv_dtype.is_floating_point
+            else f"it keeps keys and values as floats, not {kv_dtype}"
+        )
 
     def prepare(self, weights: DecoderWeights, kv: KvPool) -> PreparedModel:
         """See Backend."""

@@ -13,7 +13,7 @@ from radixlm.kernels.composed import ComposedModel
 from radixlm.kernels.cpu.backend import BACKEND
 from radixlm.kernels.cpu.library import instruction_sets, load
 from radixlm.kernels.cpu.model import NativeModel
-from radixlm.kernels.ops import KvPool, PrefixGroup
+from radixlm.kernels.ops import PrefixGroup
 from radixlm.kernels.reference.backend import ReferenceOps
 
 REASON = BACKEND.unavailable_reason("cpu")
@@ -30,6 +30,8 @@ KINDS = {
     ),
     "4 bits with biases": ModelKind("q4", num_heads=3, num_kv_heads=1, head_dim=64, rotary=64, has_bias=True),
 }  # fmt: skip
+
+KV = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8}
 
 
 def ids_of(seed: int, count: int, vocab: int = 83) -> list[int]:
@@ -72,16 +74,18 @@ def logits_of(model: NativeModel, row: Row, chunks: list[int], beside: list[Row]
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("stored", ["f32", "bf16", "q4", "q8"])
+@pytest.mark.parametrize(
+    ("stored", "kv"), [("f32", "float32"), ("bf16", "bfloat16"), ("q4", "int8"), ("q8", "bfloat16")]
+)
 def test_a_sequence_has_the_same_bits_in_any_batch_chunking_and_thread_count(
-    stored: str, isa: str
+    stored: str, kv: str, isa: str
 ) -> None:
     weights = make_weights(ModelKind(stored))
     ids = ids_of(3, 150)
     outcomes = set()
     ways = [(1, [149, 1], 0), (2, [149, 1], 0), (2, [64, 64, 21, 1], 3), (1, [5] * 29 + [4, 1], 1), (3, [100, 49, 1], 40)]  # fmt: skip
     for num_threads, chunks, num_beside in ways:
-        model = NativeModel(weights, make_pool(weights, 512), num_threads, isa)
+        model = NativeModel(weights, make_pool(weights, 512, KV[kv]), num_threads, isa)
         beside = [
             Row(list(range(20 + 8 * i, 28 + 8 * i)), ids_of(9 + i, 100), i % 50)
             for i in range(num_beside)
@@ -91,9 +95,33 @@ def test_a_sequence_has_the_same_bits_in_any_batch_chunking_and_thread_count(
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_a_shared_prefix_read_once_gives_the_same_bits_as_read_by_each(isa: str) -> None:
+@pytest.mark.parametrize("kv", KV)
+@pytest.mark.parametrize("num_heads", [4, 14])
+def test_long_rows_split_among_threads_have_the_bits_of_one_thread(
+    num_heads: int, kv: str, isa: str
+) -> None:
+    weights = make_weights(ModelKind("f32", num_heads=num_heads, num_kv_heads=2, head_dim=40, rotary=40, num_layers=1))  # fmt: skip
+    weights = replace(weights, shape=replace(weights.shape, context_length=1400))
+    prefix, outcomes = ids_of(8, 1350), set()
+    for num_threads in (1, 2, 5):
+        model = NativeModel(weights, make_pool(weights, 128, KV[kv]), num_threads, isa)
+        row = Row(list(range(88)), prefix)
+        outcomes.add(tuple(logits_of(model, row, [1340, 1, 1, 1, 3, 1], [])[1:]))
+        assert row.done == 1347
+        other = Row([*range(80), *range(88, 96)], prefix[:1280] + ids_of(9, 20), 1280)
+        again = Row(list(range(88)), prefix, 1346)
+        work = [(again, 1), (other, 1)]
+        group = PrefixGroup(np.array([0, 1], np.int32), 80)
+        shared = model.logits(model.forward(next_step(work, (group,))))
+        assert shared[0].numpy().tobytes() == next(iter(outcomes))[-1]
+    assert len(outcomes) == 1
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kv", KV)
+def test_a_shared_prefix_read_once_gives_the_same_bits_as_read_by_each(kv: str, isa: str) -> None:
     weights = make_weights(ModelKind("q4"))
-    model = NativeModel(weights, make_pool(weights, 512), 2, isa)
+    model = NativeModel(weights, make_pool(weights, 512, KV[kv]), 2, isa)
     prefix = ids_of(4, 128)
     shared = list(range(8))
     first = Row(shared, prefix)
@@ -110,6 +138,69 @@ def test_a_shared_prefix_read_once_gives_the_same_bits_as_read_by_each(isa: str)
         assert torch.equal(model.forward(next_step(branches(), groups)), alone)
 
 
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kv", ["bfloat16", "int8"])
+def test_rounded_keys_and_values_are_those_of_the_reference(kv: str, isa: str) -> None:
+    kind = ModelKind("f32", hidden=48, num_heads=6, num_kv_heads=3, head_dim=24, rotary=16)
+    weights = make_weights(kind)
+    pools = [make_pool(weights, dtype=KV[kv]) for _ in range(2)]
+    models = NativeModel(weights, pools[0], 2, isa), ComposedModel(ReferenceOps(), weights, pools[1])  # fmt: skip
+    for chunk in (70, 1, 5, 1):
+        found = []
+        for model in models:
+            rows = [Row(list(range(9)), ids_of(1, 140)), Row(list(range(20, 29)), ids_of(2, 140))]
+            for row in rows:
+                row.done = 0 if chunk == 70 else 70
+            found.append(model.forward(next_step([(row, chunk) for row in rows], wanted="all")))
+        # a value next to a rounding tie may go the other way
+        assert (found[0] - found[1]).abs().max() < 0.05
+        assert (found[0] - found[1]).abs().median() < 1e-5
+    for model in models:
+        model.copy_pages(np.array([[3, 11, 2], [2, 12, 16]], np.int32))
+    steps = (pools[0].storage.float() - pools[1].storage.float()).abs()
+    assert steps.max() <= (1 if kv == "int8" else 0.05)
+    assert (steps > 0).float().mean() < 0.01
+    if kv == "int8":
+        ours, theirs = pools[0].scales, pools[1].scales
+        assert ours is not None
+        assert theirs is not None
+        torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=0)
+        assert ours[:, :, 11 * 16 : 11 * 16 + 2].min() > 0
+        assert ours[:, :, 11 * 16 + 2].max() == 0
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("stored", ["f32", "q4"])
+def test_a_masked_head_has_the_bits_of_the_whole_where_the_mask_allows(
+    stored: str, isa: str
+) -> None:
+    random = np.random.default_rng(7)
+    weights = make_weights(ModelKind(stored, vocab=1003))
+    hidden = torch.from_numpy(random.standard_normal((12, 64)).astype(np.float32))
+    for num_threads in (1, 3):
+        model = NativeModel(weights, make_pool(weights), num_threads, isa)
+        whole = model.logits(hidden).numpy()
+        for num_allowed in (0, 1, 9, 400, 1003):
+            masks = [None if i % 5 == 3 else random.permutation(1003)[:num_allowed] for i in range(12)]  # fmt: skip
+            packed = [None if ids is None else pack_mask(ids, 1003) for ids in masks]
+            found = model.logits(hidden, packed).numpy()
+            for row, ids in enumerate(masks):
+                kept = np.arange(1003) if ids is None else ids
+                assert np.array_equal(found[row, kept], whole[row, kept])
+                if ids is None or num_allowed > 9:
+                    assert np.array_equal(found[row], whole[row])
+                else:
+                    blocks = np.isin(np.arange(1003) // 16, ids // 16)
+                    assert np.array_equal(found[row, blocks], whole[row, blocks])
+                    assert (found[row, ~blocks] == -np.inf).all()
+
+
+def pack_mask(ids: np.ndarray, vocab: int) -> np.ndarray:
+    bits = np.zeros(-(-vocab // 32) * 32, np.uint8)
+    bits[ids] = 1
+    return np.packbits(bits, bitorder="little").view(np.uint32)
+
+
 def test_keys_and_values_are_written_where_the_reference_writes_them() -> None:
     weights = make_weights(ModelKind("f32"))
     pools = make_pool(weights), make_pool(weights)
@@ -120,21 +211,30 @@ def test_keys_and_values_are_written_where_the_reference_writes_them() -> None:
     torch.testing.assert_close(pools[0].storage, pools[1].storage, atol=1e-5, rtol=0)
 
 
-def test_a_pool_of_bfloat16_costs_no_more_than_its_rounding() -> None:
+@pytest.mark.parametrize("kv", ["bfloat16", "int8"])
+def test_a_narrower_pool_costs_no_more_than_its_rounding(kv: str) -> None:
     weights = make_weights(ModelKind("f32"))
-    exact = NativeModel(weights, make_pool(weights), 2)
-    half_pool = KvPool(make_pool(weights).storage.bfloat16(), 16)
-    rounded = NativeModel(weights, half_pool, 2)
-    found = [
-        model.logits(model.forward(next_step([(Row(list(range(8)), ids_of(6, 100)), 100)])))
-        for model in (exact, rounded)
-    ]
+    found = []
+    for dtype in (torch.float32, KV[kv]):
+        model = NativeModel(weights, make_pool(weights, dtype=dtype), 2)
+        found.append(model.logits(model.forward(next_step([(Row(list(range(8)), ids_of(6, 100)), 100)]))))  # fmt: skip
     assert 0 < (found[0] - found[1]).abs().max() < 0.1
+
+
+def test_a_key_that_is_not_a_number_stays_one_in_int8() -> None:
+    weights = make_weights(ModelKind("f32"))
+    model = NativeModel(weights, make_pool(weights, dtype=torch.int8), 1)
+    assert isinstance(weights.embedding, torch.Tensor)
+    weights.embedding[5, 3] = torch.nan
+    broken = NativeModel(weights, make_pool(weights, dtype=torch.int8), 1)
+    for each, is_broken in ((model, False), (broken, True)):
+        hidden = each.forward(next_step([(Row([0], [5, 6]), 2)]))
+        assert bool(hidden.isnan().any()) == is_broken
 
 
 def test_what_the_kernels_do_not_take_is_refused_by_name() -> None:
     shape = make_weights(ModelKind("f32")).shape
-    assert BACKEND.refusal(shape, torch.float32) is None
+    assert BACKEND.refusal(shape, torch.int8) is None
     assert "float16" in str(BACKEND.refusal(shape, torch.float16))
     narrow = replace(shape, head_dim=12)
     assert "heads of a multiple of 8" in str(BACKEND.refusal(narrow, torch.float32))

@@ -76,7 +76,7 @@ def test_shared_groups_change_nothing(
 
 def test_a_groups_prefix_is_read_once() -> None:
     case = attention_case(0, [(410, 1)] * 8, shape=SHAPE, shared_pages=[(list(range(8)), 100)])
-    plan = PlanBuilder(case.batch, 4, 3, torch.float32, torch.device("cpu")).build()
+    plan = PlanBuilder(case.batch, 4, 3, torch.device("cpu")).build()
     shared = [item for item in plan.items if isinstance(item, SharedItem)]
     assert [(item.rows.length, item.keys.length) for item in shared] == [(8, 400)]
     assert sum(item.keys.length for item in plan.items) == 400 + 8 * 11
@@ -93,7 +93,7 @@ def test_a_group_that_reaches_into_new_tokens_is_not_used_for_that_member() -> N
 
 def test_one_decoding_sequence_on_consecutive_pages_gathers_nothing() -> None:
     case = attention_case(0, [(100, 1)], shape=SHAPE, consecutive=True)
-    plan = PlanBuilder(case.batch, 4, 3, torch.float32, torch.device("cpu")).build()
+    plan = PlanBuilder(case.batch, 4, 3, torch.device("cpu")).build()
     assert plan.whole
     assert plan.items[0].keys.index is None
     assert plan.items[0].keys.length == 101

@@ -74,8 +74,10 @@ def test_rotation_turns_adjacent_pairs_and_writes_keys_and_values(
     positions, slots = random.integers(0, 500, rows), random.permutation(40)[:rows]
     frequencies = torch.from_numpy(random.uniform(0.001, 1, pairs).astype(np.float32))
     factors = elementwise.rotations(torch.from_numpy(positions), frequencies, 1.5)
-    keys, values = torch.zeros(40, kv_heads, head_dim), torch.zeros(40, kv_heads, head_dim)
-    q = elementwise.rotate_and_store(qkv, heads, keys, values, factors, torch.from_numpy(slots))
+    kv = KvPool(torch.zeros(2, 2, 40, kv_heads, head_dim), 8)
+    q = elementwise.rotate_and_store(qkv, heads, kv, 1, factors, torch.from_numpy(slots))
+    keys, values = kv.keys[1], kv.values[1]
+    assert not kv.storage[0].any()
     stored = qkv.view(rows, -1, head_dim)
     for row in range(rows):
         for head in range(heads + kv_heads):
@@ -128,12 +130,32 @@ def test_this_torch_offers_packed_weights_and_they_multiply_alike_at_every_numbe
 
 
 @settings(max_examples=20, deadline=None)
+@given(seed=seeds, rows=st.integers(1, 6), heads=st.integers(1, 3), kv_heads=st.integers(1, 3))
+def test_an_int8_pool_holds_each_head_of_a_token_by_its_own_scale(
+    seed, rows, heads, kv_heads
+) -> None:
+    qkv = 3 * normal(seed, rows, (heads + 2 * kv_heads) * 8)
+    qkv[0, -8:] = 0
+    exact = KvPool(torch.zeros(1, 2, 16, kv_heads, 8), 8)
+    rounded = KvPool(exact.storage.to(torch.int8), 8, torch.zeros(1, 2, 16, kv_heads))
+    assert rounded.scales is not None
+    factors = elementwise.rotations(torch.arange(rows), torch.ones(4), 1.0)
+    slots = torch.randperm(16)[:rows]
+    for kv in (exact, rounded):
+        elementwise.rotate_and_store(qkv, heads, kv, 0, factors, slots)
+    assert torch.equal(rounded.scales, exact.storage.abs().amax(-1) / 127)
+    error = (rounded.storage * rounded.scales[..., None] - exact.storage).abs()
+    assert (error <= rounded.scales[..., None] * 0.501).all()
+
+
+@settings(max_examples=20, deadline=None)
 @given(seed=seeds, page_size=st.sampled_from([1, 4, 16]), count=st.integers(0, 4))
 def test_page_copies_move_the_first_slots_of_every_layer_and_nothing_else(
     seed, page_size, count
 ) -> None:
-    kv = KvPool(normal(seed, 3, 2, 10 * page_size, 2, 4), page_size)
-    before = kv.storage.clone()
+    scales = normal(seed + 1, 3, 2, 10 * page_size, 2)
+    kv = KvPool(normal(seed, 3, 2, 10 * page_size, 2, 4), page_size, scales)
+    before, scales_before = kv.storage.clone(), scales.clone()
     random = np.random.default_rng(seed)
     pages = random.permutation(10)
     copies = np.array(
@@ -143,8 +165,10 @@ def test_page_copies_move_the_first_slots_of_every_layer_and_nothing_else(
     elementwise.copy_pages(kv, copies)
     for source, target, num_slots in copies:
         for slot in range(num_slots):
-            before[:, :, target * page_size + slot] = before[:, :, source * page_size + slot]
+            for part in (before, scales_before):
+                part[:, :, target * page_size + slot] = part[:, :, source * page_size + slot]
     assert torch.equal(kv.storage, before)
+    assert torch.equal(scales, scales_before)
 
 
 def test_embedding_takes_rows_of_the_table_and_the_step_knows_its_rows() -> None:

@@ -40,6 +40,7 @@ def test_a_config_is_complete_checked_and_frozen() -> None:
         ({"model": 5}, "model", "not a text"),
         ({"page_size": 24}, "page_size", "divide 64"),
         ({"dtype": "int3"}, "dtype", "float32"),
+        ({"kv_dtype": "int4"}, "kv_dtype", "int8"),
         ({"on_engine_death": "ignore"}, "on_engine_death", "restart"),
         ({"max_running": 600}, "max_running", "max_step_tokens"),
     ],

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from paged_steps import LogitsProbe, PagedSequence, no_sampling, plan_step
 from tiny_llamas import TinyLlama, tiny_llama, write_gguf
 
 from radixlm.errors import ConfigError
-from radixlm.runtime.model_runner import SCORED_ROWS_PER_CHUNK, ModelRunner
+from radixlm.kernels.registry import load_backend
+from radixlm.runtime.model_runner import SCORED_ROWS_PER_CHUNK, ModelRunner, PendingStep
 from radixlm.runtime.native_runner import open_native_runner
 from radixlm.runtime.plan import Logprobs, ScoreRows, SharedGroup, StepResult
 from radixlm.runtime.runner_protocol import Runner
@@ -82,7 +85,8 @@ class Trial:
     def __init__(self, model: TinyLlama, seed: int = 0, **options: object) -> None:
         self.probe = LogitsProbe()
         self.random = np.random.default_rng(seed)
-        options = {"num_pages": NUM_PAGES, "page_size": PAGE_SIZE, "threads": 1} | options
+        defaults = {"num_pages": NUM_PAGES, "page_size": PAGE_SIZE, "threads": 1}
+        options = defaults | {"kv_dtype": "float32"} | options
         self.runner = runner_of(model, options, self.probe)
         self.free_pages = self.random.permutation(NUM_PAGES).tolist()
 
@@ -206,7 +210,13 @@ def test_scored_rows_go_through_the_head_in_chunks_and_come_back_in_order(plain:
             found.argmax(-1)[batch.rows].astype(np.int32), None, Logprobs(chosen, top, values)
         )
 
-    runner = ModelRunner(plain.files, num_pages=NUM_PAGES, page_size=PAGE_SIZE, sample=sample)
+    runner = ModelRunner(
+        plain.files,
+        num_pages=NUM_PAGES,
+        page_size=PAGE_SIZE,
+        kv_dtype="float32",
+        sample=sample,
+    )
     length = SCORED_ROWS_PER_CHUNK + 40
     prompt = trial.prompt(length)
     alternatives = np.where(np.arange(length - 1) == 3, 2, 0).astype(np.int32)
@@ -230,6 +240,44 @@ def test_scored_rows_go_through_the_head_in_chunks_and_come_back_in_order(plain:
     assert max(seen) <= SCORED_ROWS_PER_CHUNK
 
 
+@pytest.mark.parametrize("kernels", ["auto", "reference"])
+def test_masked_rows_sample_what_the_whole_head_gives(plain: TinyLlama, kernels: str) -> None:
+    runner = ModelRunner(plain.files, num_pages=NUM_PAGES, page_size=PAGE_SIZE, kernels=kernels)
+    random = np.random.default_rng(5)
+    sequences = [
+        PagedSequence([3 * i, 3 * i + 1, 3 * i + 2], random.integers(0, 97, 9).tolist())
+        for i in range(6)
+    ]
+    plan = plan_step([(each, 9) for each in sequences], PAGE_SIZE, greedy=True)
+    hidden = runner.launch(plan).hidden
+    whole = runner._model.logits(hidden).numpy()
+    masks = np.zeros((4, 4), np.uint32)
+    allowed = [[96], [3, 5], [17, 40, 41, 95], list(range(97))]
+    for mask, tokens in zip(masks, allowed, strict=True):
+        for token in tokens:
+            mask[token // 32] |= np.uint32(1 << token % 32)
+    rows = np.array([5, 0, 2, 3], np.int32)
+    num_logprobs = np.array(
+        [-1, -1, 0, 2, -1, -1], np.int32
+    )  # rows 2 and 3 go through the whole head
+    sampling = replace(plan.sampling, mask_rows=rows, num_logprobs=num_logprobs)
+    scores = ScoreRows(np.array([0], np.int32), np.array([7], np.int32), np.array([1], np.int32))
+    for scored in (plan.scores, scores):
+        step = replace(plan, sampling=sampling, scores=scored)
+        result = runner.finish(PendingStep(step, hidden), masks)
+        expected = whole.argmax(-1)
+        for row, tokens in zip(rows, allowed, strict=True):
+            expected[row] = tokens[whole[row, tokens].argmax()]
+        assert result.token_ids.tolist() == expected.tolist()
+        assert result.logprobs is not None
+        total = np.logaddexp.reduce(whole[2].astype(np.float64))
+        assert result.logprobs.chosen[2] == pytest.approx(whole[2, expected[2]] - total, abs=1e-4)
+        if scored is scores:
+            assert result.scores is not None
+            total = np.logaddexp.reduce(whole[0].astype(np.float64))
+            assert result.scores.chosen[0] == pytest.approx(whole[0, 7] - total, abs=1e-4)
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_half_precision_stays_close_to_float32(plain: TinyLlama, dtype: str) -> None:
     trial = Trial(plain, dtype=dtype)
@@ -241,13 +289,45 @@ def test_half_precision_stays_close_to_float32(plain: TinyLlama, dtype: str) -> 
     assert error < 0.05
 
 
-def test_the_pool_holds_as_many_pages_as_the_memory_given(plain: TinyLlama) -> None:
+@pytest.mark.parametrize("kernels", ["auto", "reference"])
+@pytest.mark.parametrize("kv_dtype", ["bfloat16", "int8"])
+def test_narrow_keys_and_values_stay_close_to_float32(
+    plain: TinyLlama, kv_dtype: str, kernels: str
+) -> None:
+    trial = Trial(plain, kv_dtype=kv_dtype, kernels=kernels)
+    prompts = [trial.prompt(length) for length in (50, 9, 33)]
+    sequences = [trial.sequence(prompt) for prompt in prompts]
+    found = [trial.step([(each, count) for each, count in zip(sequences, counts, strict=True)], logits="all")[: counts[0]] for counts in ((40, 7, 30), (9, 1, 1), (1, 1, 2))]  # fmt: skip
+    expected = plain.logits(prompts[0])
+    error = np.abs(np.concatenate(found) - expected).mean() / np.abs(expected).mean()
+    assert 0 < error < 0.03
+
+
+def test_auto_takes_bfloat16_keys_and_values_on_the_native_kernels_only(plain: TinyLlama) -> None:
+    def stored(**options) -> str:
+        return ModelRunner(plain.files, num_pages=1, sample=LogitsProbe(), **options).facts.kv_dtype
+
+    assert stored(kernels="reference") == "float32"
+    assert stored(kernels="reference", dtype="bfloat16") == "bfloat16"
+    assert stored(kernels="reference", kv_dtype="int8") == "int8"
+    if load_backend("cpu").unavailable_reason("cpu") is None:
+        assert stored(kernels="cpu") == "bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("kv_dtype", "head_bytes"), [("float32", 64), ("bfloat16", 32), ("int8", 20)]
+)
+def test_the_pool_holds_as_many_pages_as_the_memory_given(
+    plain: TinyLlama, kv_dtype: str, head_bytes: int
+) -> None:
     facts = ModelRunner(
-        plain.files, kv_bytes=1_000_000, kernels="reference", sample=LogitsProbe()
+        plain.files,
+        kv_bytes=1_000_000,
+        kernels="reference",
+        kv_dtype=kv_dtype,
+        sample=LogitsProbe(),
     ).facts
-    assert (
-        facts.page_bytes == 2 * 2 * 16 * 2 * 16 * 4
-    )  # K and V, layers, tokens, heads, head size, bytes
+    assert facts.page_bytes == 2 * 2 * 16 * 2 * head_bytes  # K and V, layers, tokens, heads
     assert facts.num_pages == 1_000_000 // facts.page_bytes
     assert (facts.vocab_size, facts.context_length, facts.kernels) == (97, 512, "reference")
 
@@ -260,7 +340,7 @@ def test_the_pool_holds_as_many_pages_as_the_memory_given(plain: TinyLlama) -> N
         ({"num_pages": 1, "page_size": 0}, "page_size"),
         ({"num_pages": 1, "dtype": "int8"}, "dtype"),
         ({"num_pages": 1, "kernels": "fastest"}, "kernels"),
-        ({"num_pages": 1, "kernels": "cpu", "dtype": "float16"}, "kernels"),
+        ({"num_pages": 1, "kv_dtype": "float16"}, "kv_dtype"),
     ],
 )
 def test_an_option_that_cannot_be_met_is_a_config_error_naming_it(

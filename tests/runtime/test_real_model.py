@@ -33,7 +33,13 @@ def runner(
 ) -> Runner:
     """The model with float weights, on each runner that serves a CPU; the second time from its packed file."""
     # one thread: beside other work, two threads wait for each other at every barrier
-    options = {"num_pages": NUM_PAGES, "page_size": PAGE_SIZE, "threads": 1, "quantization": "none"}
+    options = {
+        "num_pages": NUM_PAGES,
+        "page_size": PAGE_SIZE,
+        "threads": 1,
+        "quantization": "none",
+        "kv_dtype": "float32",
+    }
     probe = LogitsProbe()
     if request.param == "reference":
         return ModelRunner(smollm2_files, kernels="reference", sample=probe, **options)

@@ -103,11 +103,14 @@ def stored(values: torch.Tensor, how: str) -> torch.Tensor | QuantizedWeight:
     return QuantizedWeight(codes.round().clamp(0, 15).flatten(1).to(torch.uint8), scales, minimums)
 
 
-def make_pool(weights: DecoderWeights, num_pages: int = 128) -> KvPool:
-    """An empty float32 pool."""
+def make_pool(
+    weights: DecoderWeights, num_pages: int = 128, dtype: torch.dtype = torch.float32
+) -> KvPool:
+    """An empty pool."""
     shape = weights.shape
-    size = (shape.num_layers, 2, num_pages * PAGE, shape.num_kv_heads, shape.head_dim)
-    return KvPool(torch.zeros(size), PAGE)
+    cells = (shape.num_layers, 2, num_pages * PAGE, shape.num_kv_heads)
+    scales = torch.zeros(cells) if dtype == torch.int8 else None
+    return KvPool(torch.zeros((*cells, shape.head_dim), dtype=dtype), PAGE, scales)
 
 
 @dataclass

@@ -12,7 +12,7 @@ namespace radix {
 //               w = scale * code (+ minimum); scales, and minimums where they are, float16 [num_out / 16][num_in / 32][16]
 //   Q4          as Q8 with codes 0 .. 15, two a byte: word s in the low nibbles of [..][s], word 4 + s in its high ones; always with minimums
 enum WeightKind : int32_t { kF32 = 0, kBF16 = 1, kQ4 = 2, kQ8 = 3 };
-enum KvKind : int32_t { kKvF32 = 0, kKvBF16 = 1 };
+enum KvKind : int32_t { kKvF32 = 0, kKvBF16 = 1, kKvI8 = 2 };
 
 struct Linear {
   int32_t kind, num_out, num_in, reserved;
@@ -42,6 +42,7 @@ struct Weights {
   const float* cosines;  // [context, num_rotary / 2]
   const float* sines;
   void* kv;  // [layers][2][num_slots][num_kv_heads][head_dim]
+  float* kv_scales;  // [layers][2][num_slots][num_kv_heads] of int8, else null
 };
 
 // One step: sequence s owns rows query_starts[s] .. query_starts[s + 1]. Group g: members group_members[group_starts[g] ..], which share

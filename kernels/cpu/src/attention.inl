@@ -1,12 +1,14 @@
 // Paged attention in the order of the exactness contract: keys in blocks of 64 aligned to absolute position; each block gives its own
 // (max, sum, values), and blocks merge left to right. A row's result is the same in prefill, decode and prefix-shared decode, whatever
-// is computed beside it. Online softmax: Milakov and Gimelshein 2018.
+// is computed beside it: rows are taken three at a time so that a key loaded once serves all three, but each row's sums are its own.
+// Online softmax: Milakov and Gimelshein 2018.
 namespace RADIX_ISA {
 
 constexpr int kKeyBlock = 64;
-constexpr int kMaxHead = 256;
+constexpr int kTileRows = 3;  // rows of 4 keys each: 12 sums in registers, 7 loads for 12 products
+constexpr int kPanelRows = 8;  // from so many rows on, a block is turned into floats once instead of at every load
 
-// What a row (one query of one head) has seen so far: running maximum, sum and weighted values.
+// What a row (one query of one head) has seen so far: running maximum, sum and weighted values (which lie elsewhere).
 struct RowState {
   float maximum, sum;
 };
@@ -16,47 +18,94 @@ inline void begin_row(RowState& state, float* values, int head_dim) {
   std::memset(values, 0, size_t(head_dim) * 4);
 }
 
-template <class Kv>
-inline void score_keys(const float* q, const Kv* const* keys, int count, int head_dim, float* scores) {
-  for (int k = 0; k < count; k += 8) {
-    F8 sums[8];
-    for (int i = 0; i < 8; ++i) {
-      const Kv* key = keys[std::min(k + i, count - 1)];
-      F8 total = mul(load8(q), load8(key));
-      for (int d = 8; d < head_dim; d += 8) total = fma8(load8(q + d), load8(key + d), total);
-      sums[i] = total;
-    }
-    store8(scores + k, sums_of(sums));
-  }
+// The row's values divided by its sum, in place.
+inline void end_row(const RowState& state, float* values, int head_dim) {
+  const F8 sum = all8(state.sum);
+  for (int d = 0; d < head_dim; d += 8) store8(values + d, div(load8(values + d), sum));
 }
 
-template <class Kv, int kVectors>
-inline void mix_values(const float* weights, const Kv* const* values, int count, float* out) {
-  F8 total[kVectors];
-  for (int i = 0; i < kVectors; ++i) total[i] = zero8();
-  for (int k = 0; k < count; ++k) {
-    const F8 weight = all8(weights[k]);
-    for (int i = 0; i < kVectors; ++i) total[i] = fma8(weight, load8(values[k] + 8 * i), total[i]);
-  }
-  for (int i = 0; i < kVectors; ++i) store8(out + 8 * i, total[i]);
+// Factors of what was seen and of a block beside it; the state becomes that of both.
+inline void merge_state(RowState& state, RowState block, float* factors) {
+  const float highest = std::max(state.maximum, block.maximum);
+  float powers[8] = {state.maximum - highest, block.maximum - highest, 0, 0, 0, 0, 0, 0};
+  store8(powers, exp8(load8(powers)));
+  state = {highest, fma1(state.sum, powers[0], block.sum * powers[1])};
+  factors[0] = powers[0], factors[1] = powers[1];
 }
 
-template <class Kv>
-inline void mix_any(const float* weights, const Kv* const* values, int count, int head_dim, float* out) {
-  if (head_dim == 64) return mix_values<Kv, 8>(weights, values, count, out);
-  const Kv* shifted[kKeyBlock];
+inline void merge_values(float* out, F8 block, const float* factors) {
+  store8(out, fma8(load8(out), all8(factors[0]), mul(block, all8(factors[1]))));
+}
+
+// A head's key or value as int8 times the scale that is returned, amax / 127; not a number if one of them is not.
+inline float quantize_head(const float* x, int head_dim, int8_t* codes) {
+  F8 most = zero8(), nothing = zero8();
   for (int d = 0; d < head_dim; d += 8) {
-    for (int k = 0; k < count; ++k) shifted[k] = values[k] + d;
-    mix_values<Kv, 1>(weights, shifted, count, out + d);
+    most = max8(most, abs8(load8(x + d)));
+    nothing = fma8(load8(x + d), zero8(), nothing);
+  }
+  const float amax = max_of(most);
+  const F8 inverse = all8(amax > 0.0f ? 127.0f / amax : 0.0f);
+  for (int d = 0; d < head_dim; d += 8) {
+    float rounded[8];
+    store8(rounded, round8(mul(load8(x + d), inverse)));
+    for (int k = 0; k < 8; ++k) codes[d + k] = int8_t(rounded[k]);
+  }
+  return amax / 127.0f + sum_of(nothing);
+}
+
+// Up to 64 keys and values of one head, each at its own place. Keys of int8 count times their scale, values likewise. What lies at `ahead`
+// is fetched into the cache meanwhile.
+template <class Stored>
+struct KeyBlock {
+  const Stored* keys[kKeyBlock];
+  const Stored* values[kKeyBlock];
+  float key_scales[kKeyBlock], value_scales[kKeyBlock];
+  bool is_scaled = false;
+  const KeyBlock* ahead = nullptr;
+  int num_ahead = 0;
+};
+
+template <class Stored>
+inline void fetch(const Stored* row, int head_dim) {
+  for (int d = 0; d < head_dim; d += 64 / int(sizeof(Stored))) __builtin_prefetch(row + d);
+}
+
+// scores[r][k] = q[r] . keys[k]: eight sums over every eighth dimension, added as in `sum_of`.
+template <class Stored, int R>
+inline void score_rows(const float* const* q, const KeyBlock<Stored>& block, int count, int head_dim, float (*scores)[kKeyBlock]) {
+  const Stored* const* keys = block.keys;
+  for (int k = 0; k < count; k += 8) {
+    F8 sums[R][8];
+    if (block.ahead)
+      for (int i = k; i < std::min(k + 8, block.num_ahead); ++i) fetch(block.ahead->keys[i], head_dim);
+    for (int half = 0; half < 8; half += 4) {
+      const Stored* key[4];
+      for (int i = 0; i < 4; ++i) key[i] = keys[std::min(k + half + i, count - 1)];
+      F8 total[R][4];
+      for (int i = 0; i < 4; ++i)
+        for (int r = 0; r < R; ++r) total[r][i] = zero8();
+      for (int d = 0; d < head_dim; d += 8) {
+        F8 x[R];
+        for (int r = 0; r < R; ++r) x[r] = load8(q[r] + d);
+        for (int i = 0; i < 4; ++i) {
+          const F8 y = load8(key[i] + d);
+          for (int r = 0; r < R; ++r) total[r][i] = fma8(x[r], y, total[r][i]);
+        }
+      }
+      for (int i = 0; i < 4; ++i)
+        for (int r = 0; r < R; ++r) sums[r][half + i] = total[r][i];
+    }
+    for (int r = 0; r < R; ++r) store8(scores[r] + k, sums_of(sums[r]));
   }
 }
 
-// Let one row see `count` keys of one block.
-template <class Kv>
-inline void see_block(const float* q, const Kv* const* keys, const Kv* const* values, int count, int head_dim, RowState& state, float* out) {
-  float scores[kKeyBlock], block_values[kMaxHead];
-  score_keys(q, keys, count, head_dim, scores);
+// Scores of one row become weights e^(score - maximum), times the scales of the values; returns the maximum and the sum without scales.
+template <class Stored>
+inline RowState weigh(const KeyBlock<Stored>& block, float* scores, int count) {
   const int padded = (count + 7) & ~7;
+  if (block.is_scaled)
+    for (int k = 0; k < padded; k += 8) store8(scores + k, mul(load8(scores + k), load8(block.key_scales + k)));
   for (int k = count; k < padded; ++k) scores[k] = -INFINITY;
   F8 most = load8(scores);
   for (int k = 8; k < padded; k += 8) most = max8(most, load8(scores + k));
@@ -64,57 +113,163 @@ inline void see_block(const float* q, const Kv* const* keys, const Kv* const* va
   F8 total = zero8();
   for (int k = 0; k < padded; k += 8) {
     const F8 weight = exp8(sub(load8(scores + k), all8(maximum)));
-    store8(scores + k, weight);
+    store8(scores + k, block.is_scaled ? mul(weight, load8(block.value_scales + k)) : weight);
     total = add(total, weight);
   }
-  mix_any(scores, values, count, head_dim, block_values);
-  const float highest = std::max(state.maximum, maximum);
-  float factors[8] = {state.maximum - highest, maximum - highest, 0, 0, 0, 0, 0, 0};
-  store8(factors, exp8(load8(factors)));
-  state.sum = fma1(state.sum, factors[0], sum_of(total) * factors[1]);
-  state.maximum = highest;
-  for (int d = 0; d < head_dim; d += 8)
-    store8(out + d, fma8(load8(out + d), all8(factors[0]), mul(load8(block_values + d), all8(factors[1]))));
+  return {maximum, sum_of(total)};
 }
 
-// Rows of one key/value head, each with the number of keys it sees, its state and its values; `pages` belongs to all of them.
+// put(r, d, sum over k of weights[r][k] * values[k][d .. d + 8]), in the order of the keys.
+template <class Stored, int R, int kVectors, class Put>
+inline void mix_rows(const float (*weights)[kKeyBlock], const KeyBlock<Stored>& block, int count, int head_dim, int d, Put put) {
+  const Stored* const* values = block.values;
+  F8 total[R][kVectors];
+  for (int r = 0; r < R; ++r)
+    for (int i = 0; i < kVectors; ++i) total[r][i] = zero8();
+  for (int k = 0; k < count; ++k) {
+    if (block.ahead && d == 0 && k < block.num_ahead) fetch(block.ahead->values[k], head_dim);
+    F8 weight[R];
+    for (int r = 0; r < R; ++r) weight[r] = all8(weights[r][k]);
+    for (int i = 0; i < kVectors; ++i) {
+      const F8 x = load8(values[k] + d + 8 * i);
+      for (int r = 0; r < R; ++r) total[r][i] = fma8(weight[r], x, total[r][i]);
+    }
+  }
+  for (int r = 0; r < R; ++r)
+    for (int i = 0; i < kVectors; ++i) put(r, d + 8 * i, total[r][i]);
+}
+
+template <class Stored, int R, class Put>
+inline void mix_all(const float (*weights)[kKeyBlock], const KeyBlock<Stored>& block, int count, int head_dim, Put put) {
+  int d = 0;
+  for (; d + 32 <= head_dim; d += 32) mix_rows<Stored, R, 4>(weights, block, count, head_dim, d, put);
+  for (; d < head_dim; d += 8) mix_rows<Stored, R, 1>(weights, block, count, head_dim, d, put);
+}
+
+// Rows of one key/value head: queries, number of keys each sees, states and values. With `parts`, a block's result is not merged but kept:
+// that of row i at parts + i * part_size(head_dim).
 struct RowsOfHead {
   const float* const* queries;
   const int* num_visible;
   RowState* states;
   float* const* values;
   int num_rows;
+  float* parts;
 };
 
-template <class Kv>
-inline void see_blocks(const Weights& w, int layer, int kv_head, const int32_t* pages, int first_block, int last_block, const RowsOfHead& rows) {
-  const Shape& s = w.shape;
-  const size_t slot_size = size_t(s.num_kv_heads) * s.head_dim;
-  const Kv* keys = (const Kv*)w.kv + size_t(layer) * 2 * s.num_slots * slot_size + size_t(kv_head) * s.head_dim;
-  const Kv* values = keys + size_t(s.num_slots) * slot_size;
-  int most = 0;
-  for (int i = 0; i < rows.num_rows; ++i) most = std::max(most, rows.num_visible[i]);
-  for (int block = first_block; block < last_block; ++block) {
-    const int first = block * kKeyBlock, count = std::min(kKeyBlock, most - first);
-    if (count <= 0) return;
-    const Kv *block_keys[kKeyBlock], *block_values[kKeyBlock];
-    for (int k = 0; k < count; ++k) {
-      const size_t slot = size_t(pages[(first + k) / s.page_size]) * s.page_size + (first + k) % s.page_size;
-      block_keys[k] = keys + slot * slot_size;
-      block_values[k] = values + slot * slot_size;
+constexpr int kPartHeader = 8;  // floats before a part's values: its state
+
+inline size_t part_size(int head_dim) { return size_t(head_dim) + kPartHeader; }
+
+// Let R rows from `row` on see `count` keys of a block.
+template <class Stored, int R>
+inline void see_tile(const KeyBlock<Stored>& block, int count, int head_dim, const RowsOfHead& rows, int row) {
+  float scores[R][kKeyBlock];
+  score_rows<Stored, R>(rows.queries + row, block, count, head_dim, scores);
+  if (rows.parts) {
+    const size_t size = part_size(head_dim);
+    float* part = rows.parts + row * size;
+    for (int r = 0; r < R; ++r) {
+      const RowState seen = weigh(block, scores[r], count);
+      std::memcpy(part + r * size, &seen, sizeof(seen));
     }
-    for (int i = 0; i < rows.num_rows; ++i) {
-      const int visible = std::min(count, rows.num_visible[i] - first);
-      if (visible > 0)
-        see_block(rows.queries[i], block_keys, block_values, visible, s.head_dim, rows.states[i], rows.values[i]);
+    mix_all<Stored, R>(scores, block, count, head_dim, [&](int r, int d, F8 sum) { store8(part + r * size + kPartHeader + d, sum); });
+    return;
+  }
+  float factors[R][2];
+  for (int r = 0; r < R; ++r) merge_state(rows.states[row + r], weigh(block, scores[r], count), factors[r]);
+  mix_all<Stored, R>(scores, block, count, head_dim, [&](int r, int d, F8 sum) { merge_values(rows.values[row + r] + d, sum, factors[r]); });
+}
+
+// Rows in tiles of equal sight.
+template <class Stored>
+inline void see_block(const KeyBlock<Stored>& block, int index, int head_dim, const RowsOfHead& rows) {
+  const auto seen = [&](int row) { return std::min(kKeyBlock, rows.num_visible[row] - index * kKeyBlock); };
+  for (int row = 0, size; row < rows.num_rows; row += size) {
+    const int count = seen(row);
+    for (size = 1; size < kTileRows && row + size < rows.num_rows && seen(row + size) == count; ++size) {
     }
+    if (count <= 0) continue;
+    if (size == 3) see_tile<Stored, 3>(block, count, head_dim, rows, row);
+    else if (size == 2) see_tile<Stored, 2>(block, count, head_dim, rows, row);
+    else see_tile<Stored, 1>(block, count, head_dim, rows, row);
   }
 }
 
-// The row's values divided by its sum, in place.
-inline void end_row(const RowState& state, float* values, int head_dim) {
-  const F8 sum = all8(state.sum);
-  for (int d = 0; d < head_dim; d += 8) store8(values + d, div(load8(values + d), sum));
+template <class Kv>
+inline void to_floats(const Kv* const* from, int count, int head_dim, float* panel, const float** rows, const Kv* const* ahead, int num_ahead) {
+  for (int k = 0; k < count; ++k, panel += head_dim) {
+    if (k < num_ahead) fetch(ahead[k], head_dim);
+    for (int d = 0; d < head_dim; d += 8) store8(panel + d, load8(from[k] + d));
+    rows[k] = panel;
+  }
 }
+
+// Let rows see a block. `panel`: room for 2 * 64 * head_dim floats.
+template <class Kv>
+inline void see(const KeyBlock<Kv>& block, int index, int count, int head_dim, const RowsOfHead& rows, float* panel) {
+  if (rows.num_rows < kPanelRows) return see_block(block, index, head_dim, rows);
+  KeyBlock<float> floats;
+  to_floats(block.keys, count, head_dim, panel, floats.keys, block.ahead->keys, block.num_ahead);
+  to_floats(block.values, count, head_dim, panel + size_t(kKeyBlock) * head_dim, floats.values, block.ahead->values, block.num_ahead);
+  if ((floats.is_scaled = block.is_scaled)) {
+    std::memcpy(floats.key_scales, block.key_scales, sizeof(floats.key_scales));
+    std::memcpy(floats.value_scales, block.value_scales, sizeof(floats.value_scales));
+  }
+  see_block(floats, index, head_dim, rows);
+}
+
+// Slots of a block.
+struct Slots {
+  int count;
+  size_t at[kKeyBlock];
+
+  // Block `index` of a sequence with these pages, of which `num_visible` keys are seen.
+  void find(const Shape& s, const int32_t* pages, int index, int num_visible) {
+    const int first = index * kKeyBlock;
+    count = std::clamp(num_visible - first, 0, kKeyBlock);
+    for (int k = 0; k < count; ++k) at[k] = size_t(pages[(first + k) / s.page_size]) * s.page_size + (first + k) % s.page_size;
+  }
+};
+
+// Keys and values of one layer's pool.
+template <class Kv>
+struct PoolOfLayer {
+  const Kv *keys, *values;
+  const float *key_scales, *value_scales;  // [N][Hk], or null
+  int num_heads, head_dim;
+
+  PoolOfLayer(const Weights& w, int layer) : num_heads(w.shape.num_kv_heads), head_dim(w.shape.head_dim) {
+    const size_t scales = size_t(w.shape.num_slots) * num_heads;
+    keys = (const Kv*)w.kv + size_t(layer) * 2 * scales * head_dim;
+    values = keys + scales * head_dim;
+    key_scales = w.kv_scales ? w.kv_scales + size_t(layer) * 2 * scales : nullptr;
+    value_scales = key_scales + (key_scales ? scales : 0);
+  }
+
+  void find(const Slots& slots, int head, KeyBlock<Kv>& block) const {
+    for (int k = 0; k < slots.count; ++k) {
+      const size_t cell = slots.at[k] * num_heads + head;
+      block.keys[k] = keys + cell * head_dim;
+      block.values[k] = values + cell * head_dim;
+      if (key_scales) {
+        block.key_scales[k] = key_scales[cell];
+        block.value_scales[k] = value_scales[cell];
+      }
+    }
+    block.is_scaled = key_scales != nullptr;
+  }
+
+  // The part-th of `parts` parts of a block of heads first_head .. first_head + parts, in the order of the pool's memory; returns its size.
+  int find_ahead(const Slots& slots, int first_head, int part, int parts, KeyBlock<Kv>& block) const {
+    const int begin = part * kKeyBlock, count = std::clamp(slots.count * parts - begin, 0, kKeyBlock);
+    for (int k = 0; k < count; ++k) {
+      const size_t cell = slots.at[(begin + k) / parts] * num_heads + first_head + (begin + k) % parts;
+      block.keys[k] = keys + cell * head_dim;
+      block.values[k] = values + cell * head_dim;
+    }
+    return count;
+  }
+};
 
 }  // namespace RADIX_ISA

@@ -50,6 +50,7 @@ inline F8 load8(const float* p) { return {_mm256_loadu_ps(p)}; }
 inline F8 load8(const uint16_t* p) {  // bf16
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16))};
 }
+inline F8 load8(const int8_t* p) { return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)p)))}; }
 inline F8 load8_half(const uint16_t* p) { return {_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p))}; }
 inline void store8(float* p, F8 a) { _mm256_storeu_ps(p, a.v); }
 inline F8 add(F8 a, F8 b) { return {_mm256_add_ps(a.v, b.v)}; }
@@ -76,6 +77,7 @@ inline F8 zero8() { RADIX_EACH(0.0f); }
 inline F8 all8(float x) { RADIX_EACH(x); }
 inline F8 load8(const float* p) { RADIX_EACH(p[i]); }
 inline F8 load8(const uint16_t* p) { RADIX_EACH(from_bf16(p[i])); }
+inline F8 load8(const int8_t* p) { RADIX_EACH(float(p[i])); }
 inline F8 load8_half(const uint16_t* p) { RADIX_EACH(from_half(p[i])); }
 inline void store8(float* p, F8 a) { std::memcpy(p, a.v, 32); }
 inline F8 add(F8 a, F8 b) { RADIX_EACH(a.v[i] + b.v[i]); }

@@ -38,7 +38,7 @@ const Isa kIsas[] = {  // best first
 extern "C" {
 
 // Number of the version that library.py expects.
-RADIX_EXPORT int radix_abi_version() { return 2; }
+RADIX_EXPORT int radix_abi_version() { return 3; }
 
 // Name of the n-th instruction set that serves on this machine, best first; null beyond the last.
 RADIX_EXPORT const char* radix_isa(int n) {
@@ -72,9 +72,10 @@ RADIX_EXPORT int radix_step(void* runner, const Step* step) {
   }
 }
 
-RADIX_EXPORT int radix_logits(void* runner, const float* hidden, int num_rows, float* out) {
+// `masks`: null, or for each row null or the tokens that matter, bit i % 32 of word i / 32; others may come out as minus infinity.
+RADIX_EXPORT int radix_logits(void* runner, const float* hidden, int num_rows, const uint32_t* const* masks, float* out) {
   try {
-    static_cast<AnyRunner*>(runner)->logits(hidden, num_rows, out);
+    static_cast<AnyRunner*>(runner)->logits(hidden, num_rows, masks, out);
     return 0;
   } catch (const std::exception&) {
     return 1;

@@ -8,7 +8,7 @@ class AnyRunner {
  public:
   virtual ~AnyRunner() = default;
   virtual void step(const Step& step) = 0;
-  virtual void logits(const float* hidden, int num_rows, float* out) = 0;
+  virtual void logits(const float* hidden, int num_rows, const uint32_t* const* masks, float* out) = 0;
   virtual void sample(const Sampling& sampling) = 0;
 };
 

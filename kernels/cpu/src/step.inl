@@ -6,13 +6,6 @@
 namespace RADIX_ISA {
 
 constexpr int kLoneRows = 4;       // up to so many rows, each member prepares all of them itself
-constexpr int kTokensOfTask = 16;  // new tokens of one attention task
-
-struct Task {
-  int sequence;  // -1: `group`'s shared blocks
-  int group;
-  int kv_head, first, last;  // rows of the sequence, or members of the group
-};
 
 // The rows of the task that a member has in hand; kept from task to task, so that nothing is allocated in a layer.
 struct TaskRows {
@@ -21,6 +14,7 @@ struct TaskRows {
   std::vector<RowState> states;
   std::vector<float*> values;
   std::vector<size_t> at;
+  std::vector<float> panel;
 };
 
 // What one member, or all together, hold of the rows between two layers.
@@ -46,6 +40,7 @@ class Runner : public AnyRunner {
     for (auto& rows : lone_) rows.reserve(kLoneRows, s_);
     scratch_.resize(pool_.size());
     task_rows_.resize(pool_.size());
+    for (auto& rows : task_rows_) rows.panel.resize(size_t(2) * kKeyBlock * s_.head_dim);
     for (auto& row : scratch_) row.resize(std::max({s_.hidden, s_.inner, s_.num_heads * s_.head_dim}));
     scale_ = 1.0f / std::sqrt(float(s_.head_dim));
   }
@@ -54,17 +49,31 @@ class Runner : public AnyRunner {
     step_ = &step;
     const int rows = step.num_tokens;
     reserve(rows);
-    plan_attention();
+    plan_.make(step, s_, pool_.size());
+    grow(parts_, plan_.num_parts);
+    next_task_.store(0);
+    next_group_task_.store(0);
     pool_.run([this](int member) { run(member); });
   }
 
-  void logits(const float* hidden, int num_rows, float* out) override {
+  void logits(const float* hidden, int num_rows, const uint32_t* const* masks, float* out) override {
+    const int vocab = w_.head.num_out;
     head_input_.reserve(num_rows, s_.hidden);
+    head_plan_.make(num_rows, masks, (vocab + kBlock - 1) / kBlock);
+    const int num_whole = head_plan_.num_whole;
+    if (!head_plan_.is_in_place) grow(whole_rows_, size_t(num_whole) * vocab);
+    float* whole = head_plan_.is_in_place ? out : whole_rows_.data();
     pool_.run([&](int member) {
       const auto [begin, end] = slice(num_rows, member);
-      for (int row = begin; row < end; ++row) take_row(head_input_, row, hidden + size_t(row) * s_.hidden, w_.head);
+      for (int i = begin; i < end; ++i) take_row(head_input_, i, hidden + size_t(head_plan_.order[i]) * s_.hidden, w_.head);
       pool_.barrier();
-      linear(w_.head, head_input_, num_rows, out, w_.head.num_out, member, pool_.size());
+      linear(w_.head, head_input_, num_whole, whole, vocab, member, pool_.size());
+      if (num_whole < num_rows) sparse_rows(w_.head, head_input_, head_plan_, masks, out, member, pool_.size());
+      if (whole == out) return;
+      pool_.barrier();
+      const auto [first, last] = slice(num_whole, member);
+      for (int i = first; i < last; ++i)
+        std::memcpy(out + size_t(head_plan_.order[i]) * vocab, whole + size_t(i) * vocab, size_t(vocab) * 4);
     });
   }
 
@@ -206,12 +215,16 @@ class Runner : public AnyRunner {
     for (int d = 2 * pairs; d < s_.head_dim; ++d) head[d] *= scale;
   }
 
-  void store_kv(const float* from, size_t at) {
+  // One head's key or value into cell [layer, slot, head] of the pool.
+  void store_kv(const float* from, size_t cell) {
+    const size_t at = cell * s_.head_dim;
     if (s_.kv_kind == kKvF32) {
       std::memcpy((float*)w_.kv + at, from, size_t(s_.head_dim) * 4);
-    } else {
+    } else if (s_.kv_kind == kKvBF16) {
       uint16_t* to = (uint16_t*)w_.kv + at;
       for (int d = 0; d < s_.head_dim; ++d) to[d] = to_bf16(from[d]);
+    } else {
+      w_.kv_scales[cell] = quantize_head(from, s_.head_dim, (int8_t*)w_.kv + at);
     }
   }
 
@@ -219,63 +232,28 @@ class Runner : public AnyRunner {
   void rotate_and_store(int layer, int member) {
     const int heads = s_.num_heads + s_.num_kv_heads, head_dim = s_.head_dim;
     const auto [begin, end] = slice(step_->num_tokens * heads, member);
-    const size_t slot_size = size_t(s_.num_kv_heads) * head_dim;
     for (int i = begin; i < end; ++i) {
       const int row = i / heads, head = i % heads;
       float* x = &qkv_[size_t(row) * qkv_width() + size_t(head) * head_dim];
       const int kv_head = head - s_.num_heads;
       turn(x, step_->positions[row], kv_head < 0 ? scale_ : 1.0f);
       if (kv_head < 0) continue;
-      const size_t at = (size_t(layer) * 2 * s_.num_slots + step_->slot_ids[row]) * slot_size + size_t(kv_head) * head_dim;
-      store_kv(x, at);
-      store_kv(x + slot_size, at + size_t(s_.num_slots) * slot_size);
+      const size_t cell = (size_t(layer) * 2 * s_.num_slots + step_->slot_ids[row]) * s_.num_kv_heads + kv_head;
+      store_kv(x, cell);
+      store_kv(x + size_t(s_.num_kv_heads) * head_dim, cell + size_t(s_.num_slots) * s_.num_kv_heads);
     }
-  }
-
-  // Tasks of a step, the same for all layers: shared blocks of each used group first, then each sequence's own blocks.
-  void plan_attention() {
-    group_tasks_.clear();
-    tasks_.clear();
-    const Step& p = *step_;
-    shared_blocks_.assign(p.num_sequences, 0);
-    std::vector<int> best(p.num_sequences, -1);
-    std::vector<int64_t> gain(p.num_sequences, 0);
-    for (int g = 0; g < p.num_groups; ++g) {
-      const int blocks = p.group_pages[g] * s_.page_size / kKeyBlock;
-      const int64_t saved = int64_t(blocks) * (p.group_starts[g + 1] - p.group_starts[g]);
-      if (!blocks) continue;
-      for (int i = p.group_starts[g]; i < p.group_starts[g + 1]; ++i)
-        if (saved > gain[p.group_members[i]]) {
-          gain[p.group_members[i]] = saved;
-          best[p.group_members[i]] = g;
-        }
-    }
-    members_.assign(p.num_groups, {});
-    for (int sequence = 0; sequence < p.num_sequences; ++sequence)
-      if (best[sequence] >= 0) members_[best[sequence]].push_back(sequence);
-    for (int g = 0; g < p.num_groups; ++g) {
-      if (members_[g].size() < 2) continue;
-      for (int sequence : members_[g]) shared_blocks_[sequence] = p.group_pages[g] * s_.page_size / kKeyBlock;
-      const int count = int(members_[g].size());
-      for (int kv_head = 0; kv_head < s_.num_kv_heads; ++kv_head)
-        for (int first = 0; first < count; first += kTokensOfTask)
-          group_tasks_.push_back({-1, g, kv_head, first, std::min(count, first + kTokensOfTask)});
-    }
-    for (int sequence = 0; sequence < p.num_sequences; ++sequence)
-      for (int kv_head = 0; kv_head < s_.num_kv_heads; ++kv_head)
-        for (int first = p.query_starts[sequence]; first < p.query_starts[sequence + 1]; first += kTokensOfTask)
-          tasks_.push_back({sequence, -1, kv_head, first, std::min(p.query_starts[sequence + 1], first + kTokensOfTask)});
-    next_task_.store(0);
-    next_group_task_.store(0);
   }
 
   void attend(int layer, int member) {
     const int rounds = layer + 1;  // the counters only rise: layer l hands out numbers l * n .. (l + 1) * n
-    if (!group_tasks_.empty()) {
-      take_tasks(next_group_task_, group_tasks_, layer, rounds, task_rows_[member]);
+    if (!plan_.group_tasks.empty()) {
+      take_tasks(next_group_task_, plan_.group_tasks, layer, rounds, task_rows_[member]);
       pool_.barrier();
     }
-    take_tasks(next_task_, tasks_, layer, rounds, task_rows_[member]);
+    take_tasks(next_task_, plan_.tasks, layer, rounds, task_rows_[member]);
+    if (plan_.splits.empty()) return;
+    pool_.barrier();
+    for (const Split& split : plan_.splits) merge_parts(split, member);
   }
 
   void take_tasks(std::atomic<int64_t>& next, const std::vector<Task>& tasks, int layer, int rounds, TaskRows& taken) {
@@ -286,38 +264,86 @@ class Runner : public AnyRunner {
         if (number >= end) return;
       } while (!next.compare_exchange_weak(number, number + 1));
       const Task& task = tasks[size_t(number - int64_t(layer) * count)];
-      s_.kv_kind == kKvF32 ? carry_out<float>(task, layer, taken) : carry_out<uint16_t>(task, layer, taken);
+      if (s_.kv_kind == kKvF32) carry_out<float>(task, layer, taken);
+      else if (s_.kv_kind == kKvBF16) carry_out<uint16_t>(task, layer, taken);
+      else carry_out<int8_t>(task, layer, taken);
     }
+  }
+
+  // The task's rows, those of a key/value head together.
+  void gather_rows(const Task& task, TaskRows& taken) {
+    const Step& p = *step_;
+    const int per_kv = s_.num_heads / s_.num_kv_heads, head_dim = s_.head_dim;
+    auto& [queries, visible, states, values, at, panel] = taken;
+    queries.clear(), visible.clear(), states.clear(), values.clear(), at.clear();
+    const bool is_group = task.group >= 0;
+    for (int kv_head = task.first_head; kv_head < task.last_head; ++kv_head)
+      for (int i = task.first; i < task.last; ++i) {
+        const int sequence = is_group ? plan_.members[i] : task.sequence;
+        const int begin = is_group ? p.query_starts[sequence] : i, end = is_group ? p.query_starts[sequence + 1] : i + 1;
+        for (int row = begin; row < end; ++row)
+          for (int h = kv_head * per_kv; h < (kv_head + 1) * per_kv; ++h) {
+            queries.push_back(&qkv_[size_t(row) * qkv_width() + size_t(h) * head_dim]);
+            visible.push_back(p.positions[row] + 1);
+            values.push_back(&attended_[size_t(row) * query_width() + size_t(h) * head_dim]);
+            at.push_back(size_t(row) * s_.num_heads + h);
+            states.push_back(states_[at.back()]);
+            if (task.parts < 0 && (is_group || !plan_.shared_blocks[sequence])) begin_row(states.back(), values.back(), head_dim);
+          }
+      }
   }
 
   template <class Kv>
   void carry_out(const Task& task, int layer, TaskRows& taken) {
-    const Step& p = *step_;
-    const int per_kv = s_.num_heads / s_.num_kv_heads, head_dim = s_.head_dim;
-    auto& [queries, visible, states, values, at] = taken;
-    queries.clear(), visible.clear(), states.clear(), values.clear(), at.clear();
-    const bool is_group = task.sequence < 0;
-    for (int i = task.first; i < task.last; ++i) {
-      const int sequence = is_group ? members_[task.group][i] : task.sequence;
-      const int begin = is_group ? p.query_starts[sequence] : i, end = is_group ? p.query_starts[sequence + 1] : i + 1;
-      for (int row = begin; row < end; ++row)
-        for (int h = task.kv_head * per_kv; h < (task.kv_head + 1) * per_kv; ++h) {
-          queries.push_back(&qkv_[size_t(row) * qkv_width() + size_t(h) * head_dim]);
-          visible.push_back(p.positions[row] + 1);
-          values.push_back(&attended_[size_t(row) * query_width() + size_t(h) * head_dim]);
-          at.push_back(size_t(row) * s_.num_heads + h);
-          states.push_back(states_[at.back()]);
-          if (is_group || !shared_blocks_[sequence]) begin_row(states.back(), values.back(), head_dim);
-        }
+    gather_rows(task, taken);
+    const int num_rows = int(taken.at.size()), per_head = num_rows / (task.last_head - task.first_head);
+    const int most = *std::max_element(taken.visible.begin(), taken.visible.end());
+    const int32_t* pages = step_->page_tables + size_t(task.sequence) * step_->page_stride;
+    float* parts = task.parts < 0 ? nullptr : &parts_[size_t(task.parts)];
+    const PoolOfLayer<Kv> pool(w_, layer);
+    const int num_heads = task.last_head - task.first_head;
+    Slots slots[2];
+    KeyBlock<Kv> keys, ahead;
+    keys.ahead = &ahead;
+    slots[task.first_block & 1].find(s_, pages, task.first_block, most);
+    for (int block = task.first_block; block < task.last_block; ++block) {
+      const Slots &here = slots[block & 1], &next = slots[(block + 1) & 1];
+      slots[(block + 1) & 1].find(s_, pages, block + 1, most);
+      for (int head = 0, row = 0; head < num_heads; ++head, row += per_head) {
+        pool.find(here, task.first_head + head, keys);
+        keys.num_ahead = pool.find_ahead(next, task.first_head, head, num_heads, ahead);
+        const RowsOfHead rows{&taken.queries[row], &taken.visible[row], &taken.states[row], &taken.values[row], per_head, parts};
+        see(keys, block, here.count, s_.head_dim, rows, taken.panel.data());
+        if (parts) parts += per_head * part_size(s_.head_dim);
+      }
     }
-    const RowsOfHead rows{queries.data(), visible.data(), states.data(), values.data(), int(queries.size())};
-    const int sequence = is_group ? members_[task.group][task.first] : task.sequence;
-    const int32_t* pages = p.page_tables + size_t(sequence) * p.page_stride;
-    const int last = is_group ? shared_blocks_[sequence] : (p.context_lens[sequence] + kKeyBlock - 1) / kKeyBlock;
-    see_blocks<Kv>(w_, layer, task.kv_head, pages, is_group ? 0 : shared_blocks_[sequence], last, rows);
-    for (size_t i = 0; i < at.size(); ++i) {
-      if (is_group) states_[at[i]] = states[i];
-      else end_row(states[i], values[i], head_dim);
+    if (parts) return;
+    for (int i = 0; i < num_rows; ++i) {
+      if (task.group >= 0) states_[taken.at[i]] = taken.states[i];
+      else end_row(taken.states[i], taken.values[i], s_.head_dim);
+    }
+  }
+
+  // This member's share of the rows of a split: parts of blocks, left to right, onto what the group's tasks found.
+  void merge_parts(const Split& split, int member) {
+    const int per_kv = s_.num_heads / s_.num_kv_heads, tokens = split.last - split.first;
+    const size_t size = part_size(s_.head_dim);
+    const auto [begin, end] = slice(tokens * s_.num_heads, member);
+    for (int i = begin; i < end; ++i) {  // as `gather_rows` orders them
+      const int row = split.first + i / per_kv % tokens, head = i / (tokens * per_kv) * per_kv + i % per_kv;
+      float* values = &attended_[size_t(row) * query_width() + size_t(head) * s_.head_dim];
+      RowState state = states_[size_t(row) * s_.num_heads + head];
+      if (!plan_.shared_blocks[split.sequence]) begin_row(state, values, s_.head_dim);
+      const float* part = &parts_[size_t(split.parts)] + i * size;
+      for (int block = split.first_block; block < split.last_block && block * kKeyBlock <= step_->positions[row]; ++block) {
+        RowState seen;
+        float factors[2];
+        std::memcpy(&seen, part, sizeof(seen));
+        merge_state(state, seen, factors);
+        for (int d = 0; d < s_.head_dim; d += 8) merge_values(values + d, load8(part + kPartHeader + d), factors);
+        part += size * tokens * s_.num_heads;
+      }
+      end_row(state, values, s_.head_dim);
     }
   }
 
@@ -332,11 +358,12 @@ class Runner : public AnyRunner {
   std::vector<std::vector<float>> scratch_;
   std::vector<TaskRows> task_rows_;
   Activations head_input_;
+  HeadPlan head_plan_;
+  std::vector<float> whole_rows_;  // of the head, where sparse rows lie between them
   std::vector<float> qkv_, attended_, out_, gate_up_;
   std::vector<RowState> states_;
-  std::vector<Task> tasks_, group_tasks_;
-  std::vector<std::vector<int>> members_;
-  std::vector<int> shared_blocks_;
+  AttentionPlan plan_;
+  std::vector<float> parts_;  // results of blocks of split tasks
   std::atomic<int64_t> next_task_{0}, next_group_task_{0};
 };
 

@@ -18,6 +18,8 @@ using namespace radix;
 #include "linear.inl"
 #include "attention.inl"
 #include "sampling.inl"
+#include "attention_plan.inl"
+#include "head.inl"
 #include "step.inl"
 
 namespace RADIX_ISA {
