@@ -6,7 +6,7 @@ Owns the search for the front end of a spec. Nothing is registered: a module is 
 from __future__ import annotations
 
 import importlib
-import importlib.util
+from functools import cache
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ...errors import GrammarError
@@ -22,10 +22,17 @@ class _FrontEnd(Protocol):
 
 def build(spec: Spec, limits: Limits) -> Grammar:
     """The grammar of `spec`, by the front end of its kind. GrammarError with place and keyword if it is refused."""
-    tag = type(spec).__struct_config__.tag
+    return _front_end(type(spec).__struct_config__.tag).build(spec, limits)
+
+
+@cache
+def _front_end(tag: object) -> _FrontEnd:
     name = f"{__package__}.{tag}"
-    if not isinstance(tag, str) or importlib.util.find_spec(name) is None:
+    try:
+        return cast(_FrontEnd, importlib.import_module(name))
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
         raise GrammarError(
             f"there is no front end for constraints of kind {tag!r}", keyword=str(tag)
-        )
-    return cast(_FrontEnd, importlib.import_module(name)).build(spec, limits)
+        ) from None

@@ -16,8 +16,8 @@ The texts of LIT, CHOICE and UNLISTED and the byte sets of BYTES, ERASE and UNLI
 
 from __future__ import annotations
 
+import struct
 import threading
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -129,9 +129,11 @@ class _Walk:
 
     def result(self, start: Expr) -> Encoding:
         """The buffers; the first word is the id of the whole."""
-        words = array("q", [id(start)])
-        words.extend(self.blocks)
-        return Encoding(words.tobytes(), b"".join(self.texts), b"".join(self.masks))
+        try:
+            words = struct.pack(f"{1 + len(self.blocks)}q", id(start), *self.blocks)
+        except struct.error as error:
+            raise OverflowError("a bound does not fit 64 bits") from error
+        return Encoding(words, b"".join(self.texts), b"".join(self.masks))
 
     def _rule(self, call: Ref) -> Expr:
         rule = self.rules.get(call.name)

@@ -80,7 +80,7 @@ class Builder:
         if not wanted and len(what) == 1 and what[0].positive:
             wanted = what[0].node.pointer
         wanted = wanted or (
-            " & ".join(("" if positive else "not ") + node.pointer for node, positive in what[:3])
+            " & ".join(("" if atom.positive else "not ") + atom.node.pointer for atom in what[:3])
             or "any value"
         )
         if level:
@@ -91,22 +91,25 @@ class Builder:
 
     def call(self, what: Conj, level: int) -> Expr:
         """A call of the rule for `what` at `level`; equal ones are one object."""
+        if not what and self._any_value is not None:
+            return self._any_value.call
         key = (what, level)
         found = self._calls.get(key)
         if found is None:
-            found = self._calls[key] = self._new_call(what, level)
+            found = self._leaf(what) if self._remembers and len(what) == 1 else None
+            if found is None:
+                found = ref(self.rule_name(what, level))
+            self._calls[key] = found
         return found
-
-    def _new_call(self, what: Conj, level: int) -> Expr:
-        if not what and self._any_value is not None:
-            return self._any_value.call
-        leaf = self._leaf(what) if self._remembers and len(what) == 1 else None
-        return ref(self.rule_name(what, level)) if leaf is None else leaf
 
     def _leaf(self, what: Conj) -> Expr | None:
         """The text of a leaf, where it can be had from what is remembered, or kept there."""
-        node, positive = what[0]
-        if not positive or isinstance(node.schema, bool) or node in self.normaliser.reading.failing:
+        node = what[0].node
+        if (
+            not what[0].positive
+            or isinstance(node.schema, bool)
+            or node in self.normaliser.reading.failing
+        ):
             return None
         key = leaves.key_of(node.schema, self._layout_name)
         text = None if key is None else leaves.TEXTS.get(key)
@@ -153,9 +156,9 @@ class Builder:
         if not what:
             return False
         if len(what) == 1:
-            node, positive = what[0]
-            if positive or isinstance(node.schema, bool):
-                return node.schema is (not positive)
+            schema, positive = what[0].node.schema, what[0].positive
+            if positive or isinstance(schema, bool):
+                return schema is (not positive)
         return self.normaliser.is_empty(what, 2)
 
     def share(self, key: Hashable, make: Callable[[], Expr]) -> Expr:
@@ -179,12 +182,15 @@ class Builder:
                     else:
                         texts[value_text(value)] = None
                 continue
-            for literal, kind, value in _NAMED_VALUES:
-                if shape.kinds & kind and value_key(value) not in shape.excluded:
-                    texts[literal] = None
-            for part in self._structured(shape, level):
-                parts[id(part)] = part
-            if shape.kinds & s.OBJECT:
+            kinds = shape.kinds
+            if kinds & _NAMED:
+                for literal, kind, value in _NAMED_VALUES:
+                    if kinds & kind and value_key(value) not in shape.excluded:
+                        texts[literal] = None
+            if kinds & _STRUCTURED:
+                for part in self._structured(shape, level):
+                    parts[id(part)] = part
+            if kinds & s.OBJECT:
                 objects.append(shape)
         if objects:
             parts[s.OBJECT] = self._objects.write(objects, level)
@@ -241,6 +247,8 @@ class Builder:
 
 
 _DEFAULT = Limits()
+_NAMED = s.NULL | s.BOOLEAN
+_STRUCTURED = s.NUMBER | s.STRING | s.ARRAY
 _NAMED_VALUES = (("null", s.NULL, None), ("true", s.BOOLEAN, True), ("false", s.BOOLEAN, False))
 
 

@@ -11,8 +11,9 @@ Source: JSON Schema core, draft 4 to 2020-12; RFC 6901 (JSON pointer); RFC 3986 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
-from urllib.parse import unquote, urldefrag, urljoin
+from urllib.parse import unquote, urljoin
 
 from msgspec import Struct
 
@@ -43,6 +44,7 @@ REFERENCES = ("$ref", *DYNAMIC)
 _CONTAINERS = (dict, list)
 _RECURSIVE = ""  # the anchor name that stands for $recursiveAnchor: true
 
+Schema = dict[str, Json]
 Scope = tuple[tuple[str, str], ...]
 """For each dynamic anchor, by name: the base URI of the outermost resource that has it."""
 
@@ -99,8 +101,22 @@ class Document:
         pointer = node.pointer
         for token in tokens:
             pointer = child_pointer(pointer, token)
+        return self._new_child(node, value, pointer)
+
+    def children(self, node: Node, keyword: str) -> Iterator[tuple[str, Node]]:
+        """The subschemas of `node` in the map that is the value of this keyword, by name."""
+        place, scope, nodes = child_pointer(node.pointer, keyword), node.scope, self._nodes
+        for name, value in cast("dict[str, Json]", cast("Schema", node.schema)[keyword]).items():
+            if value is True or value is False:
+                yield name, self.always if value else self.never
+                continue
+            known = nodes.get((id(value), scope) if scope else id(value))
+            yield name, known or self._new_child(node, value, child_pointer(place, name))
+
+    def _new_child(self, node: Node, value: Schema, pointer: str) -> Node:
+        """A schema that stands inside of `node`, for the first time."""
         if self._is_dynamic or "$id" in value or "id" in value:
-            return self._node(value, pointer, node.base, node.draft, scope)
+            return self._node(value, pointer, node.base, node.draft, node.scope)
         made = self._nodes[id(value)] = Node(value, pointer, node.base, node.draft)
         return made
 
@@ -144,7 +160,7 @@ class Document:
         found = self._target(node, reference, keyword)
         if keyword != "$ref":
             is_named = keyword == "$dynamicRef"
-            name = unquote(urldefrag(reference)[1]) if is_named else _RECURSIVE
+            name = unquote(reference.partition("#")[2]) if is_named else _RECURSIVE
             bases = dict(node.scope)
             if name in bases and name in self._dynamic_names.get(found.base, ()):
                 found = self._anchors[bases[name], name]
@@ -159,8 +175,9 @@ class Document:
 
     def _look_up(self, node: Node, reference: str, keyword: str) -> Node:
         place = child_pointer(node.pointer, keyword)
-        uri, fragment = urldefrag(_join(node.base, reference))
-        fragment = unquote(fragment)
+        uri, _, fragment = _join(node.base, reference).partition("#")
+        if "%" in fragment:
+            fragment = unquote(fragment)
         if uri not in self._resources or not fragment.startswith("/"):
             self._index()
         start = self._resources.get(uri)
@@ -299,7 +316,7 @@ def _place(schema: dict[str, Json], base: str, draft: int) -> tuple[str, int]:
     own = _own_id(schema, draft)
     if own is None or own.startswith("#"):
         return base, draft
-    return urldefrag(_join(base, own))[0], draft
+    return _join(base, own).partition("#")[0], draft
 
 
 def _own_id(schema: dict[str, Json], draft: int) -> str | None:

@@ -102,12 +102,13 @@ def _digest_of(shape: Shape) -> _Digest:
 
 def _constants(what: Conj) -> _Keys | None:
     """Values of which what satisfies `what` is one, if that can be read off."""
-    for node, positive in what:
-        if positive and isinstance(node.schema, dict) and "$ref" not in node.schema:
-            if "const" in node.schema:
-                return frozenset((value_key(node.schema["const"]),))
-            if isinstance(node.schema.get("enum"), list):
-                return frozenset(map(value_key, cast("list[Json]", node.schema["enum"])))
+    for atom in what:
+        schema = atom.node.schema
+        if atom.positive and isinstance(schema, dict) and "$ref" not in schema:
+            if "const" in schema:
+                return frozenset((value_key(schema["const"]),))
+            if isinstance(schema.get("enum"), list):
+                return frozenset(map(value_key, cast("list[Json]", schema["enum"])))
     return None
 
 

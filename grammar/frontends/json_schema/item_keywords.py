@@ -22,9 +22,11 @@ _RULE_KEYWORDS = ("prefixItems", "items", "additionalItems")
 
 
 def _items(keyword: str) -> Reader:
+    earlier = frozenset(_RULE_KEYWORDS[: _RULE_KEYWORDS.index(keyword)])
+
     def read(reading: Reading, node: Node, _: Json, branch: Branch) -> None:
         schema = cast("Schema", node.schema)
-        if keyword == next(k for k in _RULE_KEYWORDS if k in schema):
+        if earlier.isdisjoint(schema):
             rule = _item_rule(reading, node, schema)
             if rule is not None:
                 branch.shape.item_rules.append(rule)

@@ -10,7 +10,21 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import cast
 
-from ...expr import CONSTANTS, Alt, And, Expr, Members, Minus, Repeat, Seq, Unlisted
+from ...expr import (
+    CONSTANTS,
+    Alt,
+    And,
+    Bytes,
+    Chars,
+    Expr,
+    Lit,
+    Members,
+    Minus,
+    Ref,
+    Repeat,
+    Seq,
+    Unlisted,
+)
 from .keywords import ANNOTATIONS
 from .memo import Memo
 from .source import Json
@@ -23,6 +37,7 @@ _BELOW = frozenset(("items", "additionalProperties"))
 _SILENT = ANNOTATIONS - {"nullable"}
 _LISTS = frozenset(("type", "enum"))
 _WITH_PARTS = frozenset(("array", "object"))
+_WITHOUT_PARTS = frozenset((Lit, Bytes, Chars, Ref))
 _MAX_DEPTH = 4  # of leaves in leaves
 _MAX_KEPT_PARTS = 1 << 17  # parts of texts that are remembered, and characters of their keys
 _MAX_PARTS = 4096  # of one text, and characters of its key
@@ -94,11 +109,16 @@ def _num_parts(text: Expr) -> int:
     seen: set[int] = set()
     work: list[Expr] = [text]
     num_extra = 0
-    while work and len(seen) <= _MAX_PARTS:
-        part = work.pop()
-        if id(part) in seen or id(part) in CONSTANTS:
+    for part in work:
+        key = id(part)
+        if key in seen or key in CONSTANTS:
             continue
-        seen.add(id(part))
+        seen.add(key)
+        kind = type(part)
+        if kind in _WITHOUT_PARTS:
+            continue
+        if len(seen) > _MAX_PARTS:
+            break
         match part:
             case Seq(items) | Alt(items) | And(items):
                 work += items

@@ -134,7 +134,7 @@ def _joined(
     after = seq(comma, tail)
     if not tail_needed:
         after = perhaps(after)
-    pivot = next((i for i, (_, needed) in enumerate(members) if needed), None)
+    pivot = _first_needed(members)
     if pivot is not None:
         return seq(
             _trailing(members[:pivot], comma),
@@ -158,11 +158,18 @@ def _floating(inside: Inside, needs: Iterable[int]) -> Expr:
 
 def _sequence(members: Sequence[tuple[Expr, bool]], run: Expr | None, comma: Expr) -> Expr:
     """The members in order, at least one."""
-    pivot = next((i for i, (_, needed) in enumerate(members) if needed), None)
+    pivot = _first_needed(members)
     if pivot is None:
         return _some([text for text, _ in members], run, comma)
     before = _trailing(members[:pivot], comma)
     return seq(before, members[pivot][0], _leading(members[pivot + 1 :], run, comma))
+
+
+def _first_needed(members: Sequence[tuple[Expr, bool]]) -> int | None:
+    for index, (_, needed) in enumerate(members):
+        if needed:
+            return index
+    return None
 
 
 def _leading(members: Sequence[tuple[Expr, bool]], run: Expr | None, comma: Expr) -> Expr:

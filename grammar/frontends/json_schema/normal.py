@@ -153,7 +153,7 @@ class Normaliser:
 
     def read(self, origin: Origin, branch: Branch) -> None:
         """Write what one schema, or its complement, demands into a branch."""
-        node, positive = origin.atom
+        node, positive = origin.atom.node, origin.atom.positive
         if isinstance(node.schema, bool):
             if node.schema is not positive:
                 branch.shape.kinds = 0

@@ -11,7 +11,7 @@ leaves a finite set of names, each of them is a member of its own, which comes o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import permutations
 from typing import TYPE_CHECKING
 
@@ -37,13 +37,13 @@ class ObjectWriter:
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
         self._layout = builder.layout
-        self._members: dict[tuple[str, Conj, int], Expr] = {}
+        self._known: dict[tuple[str, Conj, int], Expr] = {}
 
     def write(self, shapes: list[Shape], level: int) -> Expr:
         """Texts, at `level`, of the objects of these shapes."""
         parts: list[Expr] = []
         may_be_empty = False
-        for group in groups(pair for shape in shapes for pair in self._placings(shape)):
+        for group in groups(self._placed(shapes)):
             may_be_empty = may_be_empty or group.may_be_empty
             if not self._layout.is_full(level):
                 parts.append(self._filled(group, self._layout.inside(level)))
@@ -59,16 +59,18 @@ class ObjectWriter:
         floating = [n for n in {**group.mentioned, **finite} if n not in declared]
         names = [*declared, *floating]
         extra = NEVER if finite else additional_members(self._builder, shape, names, None, level)
-        first = {n: m for n in declared if (m := self._member(shape, n, level)) is not None}
-        later = {n: m for n in floating if (m := self._member(shape, n, level)) is not None}
+        first = self._members(shape, declared, level)
+        later = self._members(shape, floating, level)
         low, high = shape.min_properties, shape.max_properties
         if high is not None:
             high -= len(blocks)
             if high < 0:
                 return NEVER
         clauses = list(_clauses(group, [*first, *later], high))
-        if extra != NEVER and any(
-            low - len(clause.needs) > max(len(blocks), 1) for clause in clauses
+        if (
+            low > 1
+            and extra != NEVER
+            and any(low - len(clause.needs) > max(len(blocks), 1) for clause in clauses)
         ):
             self._builder.go_without(
                 GrammarError(
@@ -99,24 +101,26 @@ class ObjectWriter:
             before = perhaps(before)
         return alt(*(seq(before, join(order, inside.comma)) for order in permutations(last)))
 
-    def _member(self, shape: Shape, name: str, level: int) -> Expr | None:
-        """The member `name`; None when no value can stand there."""
-        what = self._value(shape, name)
-        known = self._members.get((name, what, level))
-        if known is not None:
-            return known
-        if self._builder.is_surely_empty(what):
-            return None
-        member = self._layout.member(string_text(name), self._builder.call(what, level))
-        self._members[name, what, level] = member
-        return member
-
-    def _value(self, shape: Shape, name: str) -> Conj:
-        """What the value of the property `name` must satisfy."""
+    def _members(self, shape: Shape, names: Iterable[str], level: int) -> dict[str, Expr]:
+        """The members of these names, apart from those for which there is no value."""
+        builder, layout, known = self._builder, self._layout, self._known
         rules = shape.property_rules
-        if len(rules) == 1 and not rules[0].patterns and not shape.names:
-            return rules[0].named.get(name, rules[0].others)
-        return self._builder.normaliser.membership.property_conj(shape, name)
+        is_plain = len(rules) == 1 and not rules[0].patterns and not shape.names
+        found: dict[str, Expr] = {}
+        for name in names:
+            if is_plain:
+                what = rules[0].named.get(name, rules[0].others)
+            else:
+                what = builder.normaliser.membership.property_conj(shape, name)
+            key = (name, what, level)
+            member = known.get(key)
+            if member is None:
+                if builder.is_surely_empty(what):
+                    continue
+                member = layout.member(string_text(name), builder.call(what, level))
+                known[key] = member
+            found[name] = member
+        return found
 
     def _finite_names(self, shape: Shape) -> dict[str, None]:
         """The names that `propertyNames` allows, where they are a small finite set; else nothing."""
@@ -129,16 +133,21 @@ class ObjectWriter:
             found.update(dict.fromkeys(v for v in part.values.values() if isinstance(v, str)))
         return found
 
-    def _placings(self, shape: Shape) -> Iterator[Placing]:
-        """The shape with the properties that break a rule, wherever they can stand."""
-        try:
-            yield from placings(
-                shape, self._finite_names(shape), self._builder.normaliser.membership
-            )
-        except TooMany as reason:
-            message = f"complements of rules on properties: {reason}"
-            self._builder.go_without(GrammarError(message, place=shape.pointer, keyword="not"))
-            yield shape, ()
+    def _placed(self, shapes: list[Shape]) -> list[Placing]:
+        """The shapes with the properties that break a rule, wherever they can stand."""
+        placed: list[Placing] = []
+        for shape in shapes:
+            if not shape.some_property:
+                placed.append((shape, ()))
+                continue
+            finite = self._finite_names(shape)
+            try:
+                placed.extend(placings(shape, finite, self._builder.normaliser.membership))
+            except TooMany as reason:
+                message = f"complements of rules on properties: {reason}"
+                self._builder.go_without(GrammarError(message, place=shape.pointer, keyword="not"))
+                placed.append((shape, ()))
+        return placed
 
 
 def _clauses(group: Group, names: list[str], high: int | None) -> Iterator[Clause]:

@@ -6,7 +6,7 @@ between properties, leave many such shapes; what is written for a group is writt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -48,10 +48,12 @@ class Group(Struct):
     def declared(self) -> dict[str, None]:
         """The declared names, in their order."""
         rules = self.shape.property_rules
+        if len(rules) == 1:
+            return dict.fromkeys(rules[0].named)
         return dict.fromkeys(name for rule in rules for name in rule.named)
 
 
-def groups(placings: Iterable[Placing]) -> list[Group]:
+def groups(placings: Sequence[Placing]) -> list[Group]:
     """The shapes, each with the additional properties it asks for, sorted into groups."""
     found: dict[object, Group] = {}
     done: list[Group] = []
@@ -60,13 +62,7 @@ def groups(placings: Iterable[Placing]) -> list[Group]:
         if shape.absent:
             absent.update(shape.absent)
         clause = Presence(frozenset(shape.required), frozenset(absent))
-        key = (
-            tuple(map(id, rules)),
-            shape.names,
-            shape.min_properties,
-            shape.max_properties,
-            tuple(block.key for block in blocks),
-        )
+        key = _key_of(shape, rules, blocks) if len(placings) > 1 else None
         group = found.get(key)
         if group is None or len(group.clauses) >= _MAX_CLAUSES:
             group = found[key] = Group(_without_absences(shape, rules), blocks, [])
@@ -78,6 +74,17 @@ def groups(placings: Iterable[Placing]) -> list[Group]:
         if len(group.clauses) > 1:
             group.clauses = least(group.clauses)
     return done
+
+
+def _key_of(shape: Shape, rules: list[PropertyRule], blocks: tuple[Block, ...]) -> object:
+    """Equal for shapes of one group."""
+    return (
+        tuple(map(id, rules)),
+        shape.names,
+        shape.min_properties,
+        shape.max_properties,
+        tuple(block.key for block in blocks),
+    )
 
 
 def least(clauses: Sequence[Presence]) -> list[Presence]:

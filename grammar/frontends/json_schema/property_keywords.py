@@ -25,9 +25,11 @@ _RULE_KEYWORDS = ("properties", "patternProperties", "additionalProperties")
 
 
 def _properties(keyword: str) -> Reader:
+    earlier = frozenset(_RULE_KEYWORDS[: _RULE_KEYWORDS.index(keyword)])
+
     def read(reading: Reading, node: Node, _: Json, branch: Branch) -> None:
         schema = cast("Schema", node.schema)
-        if keyword == next(k for k in _RULE_KEYWORDS if k in schema):
+        if earlier.isdisjoint(schema):
             branch.add_rule(_rule(reading, node, schema))
 
     return read
@@ -111,7 +113,7 @@ def _rule(reading: Reading, node: Node, schema: Schema) -> PropertyRule:
 
 def _make_rule(reading: Reading, node: Node, schema: Schema) -> PropertyRule:
     demand = reading.demand
-    named = {name: demand(node, "properties", name) for name in schema.get("properties", ())}
+    named = reading.demands(node, "properties") if "properties" in schema else {}
     others = demand(node, "additionalProperties") if "additionalProperties" in schema else ()
     patterns: list[tuple[Expr, Conj]] = []
     if "patternProperties" in schema:

@@ -85,7 +85,14 @@ class Reading:
 
     def demand(self, node: Node, *tokens: str | int) -> Conj:
         """The subschema under `tokens` as a conjunction, empty when it allows everything."""
-        below = self.document.child(node, *tokens)
+        return self._conj(self.document.child(node, *tokens))
+
+    def demands(self, node: Node, keyword: str) -> dict[str, Conj]:
+        """The same for every subschema in the map that is the value of this keyword, by name."""
+        conj = self._conj
+        return {name: conj(below) for name, below in self.document.children(node, keyword)}
+
+    def _conj(self, below: Node) -> Conj:
         schema = below.schema
         if schema is True:
             return ()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from decimal import Decimal
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -25,7 +24,7 @@ NUMBER = INTEGER | FRACTION
 ALL_KINDS = (1 << 7) - 1
 
 
-class Atom(NamedTuple):
+class Atom(Struct, frozen=True):
     """A schema, or its complement."""
 
     node: Node

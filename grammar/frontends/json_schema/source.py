@@ -27,6 +27,7 @@ _MAX_NUMBER_DIGITS = 400  # of a number written in a schema; longer ones are an 
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACED_COLON = re.compile(r'"\s+:')
+_DIGIT = re.compile("[0-9]")
 _LONG_INTEGER = re.compile(f"[0-9]{{{_MAX_NUMBER_DIGITS + 1}}}")
 _UNSURE = object()
 _CONTAINERS = (dict, list)
@@ -56,7 +57,7 @@ class Spelled(Decimal):
 
 def parse(text: str, limits: Limits) -> Json:
     """The tree of one JSON text; GrammarError with line:column or a JSON pointer when it cannot be used."""
-    data = b"" if len(text) > limits.spec_bytes else text.encode(errors="replace")
+    data = b"" if len(text) > limits.spec_bytes else text.encode(errors="surrogatepass")
     if max(len(text), len(data)) > limits.spec_bytes:
         raise GrammarError(f"the schema is longer than the limit spec_bytes={limits.spec_bytes}")
     tree = _quickly(text, data, limits.depth)
@@ -65,15 +66,24 @@ def parse(text: str, limits: Limits) -> Json:
 
 def _quickly(text: str, data: bytes, depth: int) -> Json:
     """The tree, where it is plain that nothing is wrong with the text; else _UNSURE."""
-    if _SURROGATE.search(text) or _SPACED_COLON.search(text) or _LONG_INTEGER.search(text):
+    num_colons = text.count('":')
+    if num_colons != text.count(":") and _SPACED_COLON.search(text):
+        return _UNSURE
+    if _has_long_integer(text):
         return _UNSURE
     try:
-        tree = _DECODER.decode(data)
+        tree = _DECODER.decode(data)  # which refuses surrogates
     except (msgspec.DecodeError, GrammarError, RecursionError, ValueError):
         return _UNSURE
     # Every key of the text is followed by a colon, so this counts them all, and perhaps more. If as many are left, none came twice.
     num_keys, num_levels = _size(tree)
-    return tree if text.count('":') == num_keys and num_levels <= depth else _UNSURE
+    return tree if num_colons == num_keys and num_levels <= depth else _UNSURE
+
+
+def _has_long_integer(text: str) -> bool:
+    """Are there more digits in a row than a number may have? So many would reach over one of the places looked at first."""
+    places = text[_MAX_NUMBER_DIGITS :: _MAX_NUMBER_DIGITS + 1]
+    return _DIGIT.search(places) is not None and _LONG_INTEGER.search(text) is not None
 
 
 def _size(tree: Json) -> tuple[int, int]:

@@ -58,13 +58,11 @@ class TooMany(Exception):
 
 def is_never(what: Conj) -> bool:
     """Is there a part of `what` that allows no value, by its looks?"""
-    return any(node.schema is (not positive) for node, positive in what)
+    return any(atom.node.schema is (not atom.positive) for atom in what)
 
 
 def placings(shape: Shape, finite: Iterable[str], membership: Membership) -> Iterator[Placing]:
     """The ways to place all properties that `shape` asks for; `finite`: the only names there are, if not empty. Raises TooMany."""
-    if not shape.some_property:
-        return iter([(shape, ())])
     spoken_of = dict.fromkeys(n for rule, _, _ in shape.some_property for n in rule.named)
     spoken_of.update(dict.fromkeys(finite))
     found: list[tuple[Shape, list[Witness]]] = [(shape, [])]

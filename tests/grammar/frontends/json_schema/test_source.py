@@ -99,6 +99,13 @@ def test_endless_numbers_are_refused():
     refused('{"minimum": 1e999999999}', message="exponent")
 
 
+@pytest.mark.parametrize("place", [0, 1, 386, 387, 388, 401, 777])
+def test_a_number_that_is_just_too_long_is_found_wherever_it_stands(place: int):
+    text = '{"title": "' + "x" * place + '", "minimum": %s}'
+    refused(text % ("9" * 401), message="401 digits")
+    assert parse(text % ("9" * 400), Limits())["minimum"] == int("9" * 400)
+
+
 def test_half_of_a_surrogate_pair_is_refused_with_its_pointer():
     refused('{"enum":["a","\\ud83d"]}', place="#/enum/1", message="surrogate")
 
