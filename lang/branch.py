@@ -20,6 +20,7 @@ from ..errors import Aborted, ProgramError, RadixError, ServiceError
 from ..grammar.spec import JsonSchema
 from ..runtime.messages import Generate, Hints, RoleBegin, RoleEnd, Score, Text
 from .chat import RoleMark, check_begin, check_end
+from .companion import ALONE
 from .constraints import text_of
 from .news import StreamEvent
 from .outbox import Outbox, neutral_start
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from ..grammar.spec import Spec
     from ..runtime.messages import Delta, Finished, Output, SamplingParams, Scored
+    from .companion import Companion
     from .place import Place
     from .run import Run
     from .variable import Readable
@@ -48,9 +50,14 @@ class Branch:
     """See the module. `path` is the (fork number, child number) pairs from the root, `origin` the parent and its length then."""
 
     def __init__(
-        self, run: Run, path: tuple[int, ...] = (), origin: tuple[Branch, int] | None = None
+        self,
+        run: Run,
+        path: tuple[int, ...] = (),
+        origin: tuple[Branch, int] | None = None,
+        companion: Companion = ALONE,
     ) -> None:
         self.run = run
+        self.companion = companion
         self.path = path
         self.pieces: list[Piece] = []
         self.variables: dict[str, Readable] = {}
@@ -73,6 +80,7 @@ class Branch:
             self._check_open()
             check_text(text)
             self.pieces.append(text)
+            self.companion.text(text)
             self.outbox.do(partial(self.outbox.add, Text(text)))
 
     def begin_role(self, role: str) -> None:
@@ -83,6 +91,7 @@ class Branch:
             check_begin(role, self.open_role)
             self.open_role = role
             self.pieces.append(RoleMark(role, begins=True))
+            self.companion.role(role, begins=True)
             self.outbox.do(partial(self.outbox.add, RoleBegin(role)))
 
     def end_role(self, role: str) -> None:
@@ -92,6 +101,7 @@ class Branch:
             check_end(role, self.open_role)
             self.open_role = None
             self.pieces.append(RoleMark(role, begins=False))
+            self.companion.role(role, begins=False)
             self.outbox.do(partial(self.outbox.add, RoleEnd(role)))
 
     def generate(
@@ -107,7 +117,8 @@ class Branch:
             sampling = build_params(self.run.options, options, self._next_seed())
             is_json = isinstance(constraint, JsonSchema)
             variable = self._promise(name, "gen", decode, sampling.n, is_json)
-            self.outbox.do(partial(self._send_generate, variable, sampling, constraint))
+            hints = self.companion.generating(variable, sampling, constraint)
+            self.outbox.do(partial(self._send_generate, variable, sampling, constraint, hints))
 
     def choose(
         self, name: str | None, choices: Sequence[str], decide: Decide, *, unconditional: bool
@@ -121,7 +132,8 @@ class Branch:
                 return decide(scored, alone, seed)
 
             variable = self._promise(name, "select", text_of, 1)
-            work = partial(self._send_score, variable, tuple(choices), rank, unconditional)
+            hints = self.companion.choosing(variable, choices)
+            work = partial(self._send_score, variable, tuple(choices), rank, unconditional, hints)
             self.outbox.do(work)
 
     def fork(self, num_children: int) -> list[Branch]:
@@ -130,8 +142,10 @@ class Branch:
             self._check_open()
             fork_number, self._num_forks = self._num_forks, self._num_forks + 1
             origin = (self, len(self.pieces))
+            companions = self.companion.forked(num_children)
             children = [
-                Branch(self.run, (*self.path, fork_number, i), origin) for i in range(num_children)
+                Branch(self.run, (*self.path, fork_number, i), origin, companion)
+                for i, companion in enumerate(companions)
             ]
             for child in children:
                 child.last, child.open_role = self.last, self.open_role
@@ -180,13 +194,18 @@ class Branch:
         with self.run.lock:
             if not self.is_closed:
                 self.is_closed = True
+                self.companion.closed()
                 self.run.branches.pop(self, None)
                 self.outbox.close()
 
     # ------------------------------------------------------------------------------------ sending
 
     def _send_generate(
-        self, variable: Variable, sampling: SamplingParams, constraint: Spec | None
+        self,
+        variable: Variable,
+        sampling: SamplingParams,
+        constraint: Spec | None,
+        hints: Hints | None,
     ) -> None:
         def send() -> Sequence[Future[Finished]]:
             wire_id = self.outbox.wire_id
@@ -197,7 +216,7 @@ class Branch:
                 sampling=sampling,
                 constraint=constraint,
                 stream=is_live,
-                hints=self.outbox.hints(),
+                hints=hints or self.outbox.hints(),
             )
             if not is_live:
                 return (self.run.backend.generate(message),)
@@ -207,17 +226,23 @@ class Branch:
             future.add_done_callback(partial(self._generated, variable))
 
     def _send_score(
-        self, variable: Variable, choices: tuple[str, ...], rank: Ranked, unconditional: bool
+        self,
+        variable: Variable,
+        choices: tuple[str, ...],
+        rank: Ranked,
+        unconditional: bool,
+        hints: Hints | None,
     ) -> None:
         backend = self.run.backend
 
         def send() -> Sequence[Future[Scored]]:
-            futures = [backend.score(Score(variable.request, self.outbox.wire_id, choices))]
+            known = hints or Hints()
+            message = Score(variable.request, self.outbox.wire_id, choices, hints=known)
+            futures = [backend.score(message)]
             if unconditional:
                 alone = (neutral_start(backend.facts),)  # the choices without the text
                 request = backend.new_id(variable.name)
-                message = Score(request, None, choices, alone, hints=Hints(last_use=True))
-                futures.append(backend.score(message))
+                futures.append(backend.score(Score(request, None, choices, alone)))
             self.outbox.is_held = True
             return futures
 

@@ -8,6 +8,7 @@ stays light.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -18,9 +19,14 @@ from .sampling import derive_seed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator, Iterator
+    from concurrent.futures import Future
+    from contextlib import AbstractContextManager
 
     from .backend import Backend, HasBackend
     from .batch import BatchProgress
+    from .companion import Companion
+    from .compiler.compiled import CompiledProgram
+    from .compiler.drawing import Drawing
     from .interpreter import Call
     from .live_state import LiveState
     from .state import State
@@ -55,10 +61,27 @@ class Program:
         self._arguments.check(args, given)
         return self._body(s, *args, **given)
 
+    def compile(self, *args: Any, **kwargs: Any) -> CompiledProgram:
+        """The same program with a plan of what it does, found by running its body a few times on placeholders for results.
+
+        `args` and `kwargs` are a sample of what it will be run with. Results do not depend on the plan: it tells the runtime what comes
+        next, and lets the items of a batch share what is equal. Do not compile a function that does something besides.
+        """
+        from .compiler.compiled import CompiledProgram
+
+        return CompiledProgram(self._body, self._bound, (args, kwargs))
+
+    def graph(self, *args: Any, **kwargs: Any) -> Drawing:
+        """What the program does with these arguments, as a graph: `print` it, or `.svg()`. See `compile`."""
+        return self.compile(*args, **kwargs).drawing
+
     def bind(self, **kwargs: Any) -> Program:
         """The same program with arguments of its function, or options of its runs, given in advance; a run may override them."""
         self._arguments.split(kwargs)
-        return Program(self._body, {**self._bound, **kwargs})
+        return self._with({**self._bound, **kwargs})
+
+    def _with(self, bound: Mapping[str, Any]) -> Program:
+        return Program(self._body, bound)
 
     @overload
     def run(
@@ -276,16 +299,21 @@ class Program:
             )
 
         def calls() -> Iterator[Call]:
-            for index, item in enumerate(batch):
-                if not isinstance(batch, Sequence):
-                    self._check_item(index, item, shared)
-                own_seed = None if seed is None else derive_seed(seed, (index,), 0)
-                named = _named(timeout_s=timeout_s, seed=own_seed)
-                call = self._call((), {**shared, **named, **item})
-                call.run.index = index
-                yield call
+            with self._sharing(inner, batch) as asked:
+                for index, item in enumerate(batch):
+                    if not isinstance(batch, Sequence):
+                        self._check_item(index, item, shared)
+                    own_seed = None if seed is None else derive_seed(seed, (index,), 0)
+                    named = _named(timeout_s=timeout_s, seed=own_seed)
+                    call = self._call((), {**shared, "backend": asked, **named, **item})
+                    call.run.index = index
+                    yield call
 
         return calls(), max_live, progress_of(inner, batch, progress_bar)
+
+    def _sharing(self, backend: Backend, batch: object) -> AbstractContextManager[Backend]:
+        """What the runs of a batch ask, until its last item was taken."""
+        return nullcontext(backend)
 
     def _check_item(self, index: int, item: object, shared: Mapping[str, Any]) -> None:
         if not isinstance(item, Mapping):
@@ -297,8 +325,16 @@ class Program:
             error.place = f"batch[{index}].{error.place}".rstrip(".")
             raise
 
-    def _call(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> Call:
+    def _call(
+        self,
+        args: tuple[Any, ...],
+        given: Mapping[str, Any],
+        wait: Callable[[Future[Any], float | None], None] | None = None,
+        companion: Companion | None = None,
+    ) -> Call:
+        """One run, ready to be executed. `wait` replaces the way to wait, `companion` goes along with the program's own branch."""
         from .branch import Branch
+        from .companion import ALONE
         from .interpreter import Call, wait_for
         from .run import Run
         from .state import State
@@ -309,14 +345,15 @@ class Program:
         self._arguments.check(args, own)
         run = Run(
             as_backend(of_run.get("backend")),
-            wait_for,
+            wait or wait_for,
             options=sampling,
             seed=of_run.get("seed"),
             timeout_s=of_run.get("timeout_s"),
             namespace=of_run.get("namespace", ""),
             strict_text=of_run.get("strict_text", False),
         )
-        return Call(run, State(Branch(run)), partial(_invoke, self._body, args, own))
+        state = State(Branch(run, companion=companion or ALONE))
+        return Call(run, state, partial(_invoke, self._body, args, own))
 
 
 @overload
