@@ -22,7 +22,7 @@ import numpy as np
 
 from ..errors import ConfigError, InvariantError
 from .audit import audit
-from .eviction import EvictionQueue
+from .eviction import SPENT, EvictionQueue
 from .lease import Lease, PageCopy, PageReplacement
 from .pages import PagePool
 from .publishing import Publisher
@@ -101,6 +101,7 @@ class PrefixCache:
             node = self._publisher.split(edge, match.num_edge_pages)
         num_whole = match.num_tokens(self.page_size) - match.num_partial_tokens
         self._queue.lock(node)
+        self._queue.arrived(node)
         lease = Lease(namespace, node, _path_pages(node), num_whole, num_whole, num_whole)
         self._leases.add(lease)
         if edge is not None and match.num_partial_tokens:
@@ -173,9 +174,20 @@ class PrefixCache:
         return replaced
 
     def release(
-        self, lease: Lease, token_ids: TokenIds, num_computed: int, *, publish: bool = True
+        self,
+        lease: Lease,
+        token_ids: TokenIds,
+        num_computed: int,
+        *,
+        publish: bool = True,
+        num_expected: int = 0,
+        num_used: int | None = None,
     ) -> None:
-        """End a lease in any state: publish what is computed (unless told not to), unlock, free the rest."""
+        """End a lease in any state: publish what is computed (unless told not to), unlock, free the rest.
+
+        What is known of the future decides what is evicted first, and nothing else: `num_expected` sequences will continue from the end
+        of this one; nobody will use its tokens from `num_used` on.
+        """
         self._require_open(lease)
         if publish and num_computed > lease.num_committed:
             self.commit(lease, token_ids, num_computed)
@@ -186,6 +198,10 @@ class PrefixCache:
         self._pool.drop_all(lease.page_ids[num_published:])
         lease.page_ids = []
         end = lease.node if lease.tail is None else lease.tail
+        if num_used is not None:
+            self._mark_spent(lease, num_used)
+        elif num_expected > 0 and end.parent is not None:
+            end.outlook = num_expected
         self._queue.unlock(end)
         self._publisher.drop_if_superseded(end)
         self._tree.prune_root(lease.node)
@@ -246,6 +262,7 @@ class PrefixCache:
             return
         source = edge if len(edge.pages) == 1 else self._publisher.split(edge, 1)
         self._queue.lock(source)
+        source.outlook = max(source.outlook - 1, 0)
         self.evict(1 - self._pool.num_free)
         destination = self._pool.allocate(1)[0]
         self._pool.hold(source.pages[0])
@@ -254,6 +271,23 @@ class PrefixCache:
         lease.copy_source = source
         lease.num_cached += match.num_partial_tokens
         self.stats.num_page_copies += 1
+
+    def _mark_spent(self, lease: Lease, num_used: int) -> None:
+        """Whole pages of the lease's end that hold only tokens from `num_used` on, and that nobody else has come to, go first."""
+        num_kept = -(-num_used // self.page_size)
+        node, tail = lease.node, lease.tail
+        first = (
+            lease.num_shared - node.num_tokens
+        ) // self.page_size  # page of the node's beginning
+        num_shared = lease.num_shared // self.page_size
+        if tail is not None and tail.num_locks == 1 and num_shared >= num_kept:
+            tail.outlook = SPENT
+        is_alone = node.num_locks == 1 and len(node.children) == (tail is not None)
+        if node.parent is None or not is_alone or num_shared <= num_kept:
+            return
+        if num_kept > first:
+            self._publisher.split(node, num_kept - first)  # the node stays the end
+        node.outlook = SPENT
 
     def _finish_copies(self, lease: Lease) -> None:
         """Let go of the source of the lease's page copy."""

@@ -10,6 +10,10 @@ becomes one because its last child went: it enters with its own access time, so 
 node knows the serial of its live entry; locking or removing it takes that away, and the stale entry is skipped when it
 surfaces. The heap is rebuilt when stale entries outnumber live ones, so a push or a pop is O(log n) amortised and
 nothing is ever scanned to find a victim.
+
+What is known of the future moves a node in time, and is no lock: `outlook` n > 0 says that n more paths are expected here, and until
+they came the node counts as used a while from now; SPENT says that none is, and it counts as never used. Either is wrong at times, which
+costs order alone: a node that is waited for in vain grows old like any other, later.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ from heapq import heapify, heappop, heappush
 from ..errors import InvariantError
 from .tree import Node
 
+SPENT = -1
+_HEAD_START = 512  # locks and unlocks by which a node that is waited for is younger
 _MIN_STALE = 64  # below this many stale entries a rebuild is not worth it
 
 
@@ -47,6 +53,13 @@ class EvictionQueue:
             self.lock_end(step)
             step = step.parent
 
+    def arrived(self, node: Node) -> None:
+        """A path came to `node`, which may have been waited for, there and above. O(depth)."""
+        step: Node | None = node
+        while step is not None:
+            step.outlook = max(step.outlook - 1, 0)
+            step = step.parent
+
     def unlock(self, node: Node) -> None:
         """Undo one lock() of `node`, and mark the path used now. O(depth)."""
         self._clock += 1
@@ -68,7 +81,9 @@ class EvictionQueue:
         if node.num_locks <= 0:
             raise InvariantError("a node was unlocked more often than locked")
         node.num_locks -= 1
-        node.last_access = self._clock
+        node.last_access = self._clock + _HEAD_START if node.outlook > 0 else self._clock
+        if node.outlook == SPENT:
+            node.last_access = 0
         if node.num_locks == 0 and node.in_tree:
             self.num_evictable += len(node.pages)
             self.enter_if_leaf(node)

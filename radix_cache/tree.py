@@ -48,14 +48,14 @@ def common_prefix_length(left: I32, right: I32) -> int:
 class Node:
     """One edge of the tree and the place it leads to.
 
-    `num_locks`, `last_access` and `queue_serial` belong to eviction.py: how many paths in use end here or below, when
-    this node was last on a path, and its live entry in the heap (0: none). `in_tree` is False once the node was detached. A split keeps the identity of the lower part, so
+    `num_locks`, `last_access`, `outlook` and `queue_serial` belong to eviction.py: how many paths in use end here or below, when
+    this node was last on a path, what is expected of it, and its live entry in the heap (0: none). `in_tree` is False once the node was detached. A split keeps the identity of the lower part, so
     whoever remembers a node still stands at the end of the same tokens.
     """
 
     __slots__ = (
-        "_buffer", "child_keys", "children", "in_tree", "last_access", "namespace", "num_locks", "num_tokens", "pages",
-        "parent", "queue_serial",
+        "_buffer", "child_keys", "children", "in_tree", "last_access", "namespace", "num_locks", "num_tokens",
+        "outlook", "pages", "parent", "queue_serial",
     )  # fmt: skip
 
     def __init__(self, token_ids: I32, pages: list[int]) -> None:
@@ -68,6 +68,7 @@ class Node:
         self.in_tree = False
         self.num_locks = 0
         self.last_access = 0
+        self.outlook = 0
         self.queue_serial = 0
         self.namespace: str | None = None  # set on roots only
 

@@ -66,6 +66,8 @@ def _score_parts(work: Work, message: m.Score, prefix: str) -> list[tuple[int, m
     work.choice_start = start
     work.choice_ids = [whole[start:] for whole in wholes]
     sampling = m.SamplingParams(max_tokens=0, prompt_logprobs=0, prompt_logprobs_start=start)
+    # what follows, follows the choice that is taken, which is one of these parts
+    hints = m.Hints(priority=message.hints.priority)
     return [
         (
             index,
@@ -74,7 +76,7 @@ def _score_parts(work: Work, message: m.Score, prefix: str) -> list[tuple[int, m
                 token_ids=tuple(whole),
                 sampling=sampling,
                 namespace=branch.namespace,
-                hints=message.hints,
+                hints=hints,
             ),
         )
         for index, whole in enumerate(wholes)

@@ -10,7 +10,7 @@ One step, in this order:
    senior one, so it always advances; the rest goes to whoever has least left, so a short prompt does not wait behind a long
    one, and of equal ones each ends before the next begins.
 
-Seniority is priority, then arrival. The most senior request is never preempted, so the system always advances; one that is
+Seniority is arrival, then priority. The most senior request is never preempted, so the system always advances; one that is
 alone and finds no page has outgrown the pool and is reported. Knows nothing of sampling, grammars, messages or the model.
 """
 
@@ -53,7 +53,7 @@ class Schedule:
 
 def seniority(request: Request) -> tuple[int, int, int]:
     """Sort key: the senior request first."""
-    return (-request.submission.message.hints.priority, request.arrival_step, request.key)
+    return (request.arrival_step, -request.submission.message.hints.priority, request.key)
 
 
 class Scheduler:
@@ -316,8 +316,15 @@ class Scheduler:
         """Release the lease and leave the running list. Followers are released while the cursor still says how far."""
         if request.lease is None:
             raise InvariantError(f"request {request.submission.name!r} has no lease to release")
+        hints = request.submission.message.hints
+        is_over = publish and request.ending is not None and request.choice == 0
         self._cache.release(
-            request.lease, request.tokens.view(), request.num_computed, publish=publish
+            request.lease,
+            request.tokens.view(),
+            request.num_computed,
+            publish=publish,
+            num_expected=hints.num_forks if is_over else 0,
+            num_used=request.num_prompt if is_over and hints.last_use else None,
         )
         self._forget(request)
 

@@ -405,3 +405,67 @@ def test_statistics_count_tokens_hits_and_evictions() -> None:
     assert (stats["num_lookup_tokens"], stats["num_hit_tokens"]) == (10, 4)
     assert stats["num_evicted_pages"] == 3
     assert cache.stats.hit_rate == pytest.approx(0.4)
+
+
+def come_and_go(cache: PrefixCache, token_ids: list[int], **future: int) -> None:
+    lease = cache.open(token_ids)
+    assert cache.extend(lease, len(token_ids))
+    cache.release(lease, token_ids, len(token_ids), **future)
+    cache.check()
+
+
+def test_what_others_will_continue_from_is_evicted_last_until_they_came() -> None:
+    cache = PrefixCache(4, 2)
+    awaited, other = [1, 1, 2, 2], [5, 5, 6, 6]
+    come_and_go(cache, awaited, num_expected=2)
+    come_and_go(cache, other)
+    assert cache.evict(2) == 2
+    assert cache.match_length(awaited) == 4
+    assert cache.match_length(other) == 0
+    come_and_go(cache, [*awaited, 3])
+    come_and_go(cache, [*awaited, 4])  # the last one that was expected
+    come_and_go(cache, other[:2])
+    assert cache.evict(3) == 3
+    assert cache.match_length(other) == 2
+
+
+def test_what_is_waited_for_in_vain_grows_old() -> None:
+    cache = PrefixCache(4, 2)
+    awaited, other = [1, 1, 2, 2], [5, 5, 6, 6]
+    come_and_go(cache, awaited, num_expected=1000)
+    for _ in range(300):
+        come_and_go(cache, other)
+    cache.evict(2)
+    assert cache.match_length(awaited) == 0
+    assert cache.match_length(other) == 4
+
+
+def test_an_output_that_nobody_will_use_goes_first_and_its_prompt_stays() -> None:
+    cache = PrefixCache(8, 2)
+    prompt, output, old = [1, 1, 2], [3, 3, 4, 4, 5, 5], [9, 9, 8, 8]
+    come_and_go(cache, old)
+    come_and_go(cache, prompt + output, num_used=len(prompt))
+    assert cache.evict(3) == 3
+    assert cache.match_length(old) == 4
+    assert cache.match_length(prompt + output) == 4, "the page that the prompt ends in stays"
+    come_and_go(cache, prompt + output, num_used=len(prompt))
+    come_and_go(cache, prompt + output)  # somebody used it after all
+    cache.evict(2)
+    assert cache.match_length(old) == 0
+    assert cache.match_length(prompt + output) == 9
+
+
+def test_pages_that_others_have_come_to_are_not_given_up() -> None:
+    cache = PrefixCache(8, 2)
+    shared = [1, 1, 2, 2]
+    first, second = cache.open(shared), cache.open(shared)
+    for lease in (first, second):
+        assert cache.extend(lease, 4)
+        cache.commit(lease, shared, 4)
+    cache.release(first, shared, 4, num_used=0)
+    come_and_go(cache, [7, 7])
+    cache.release(second, shared, 4)
+    cache.check()
+    cache.evict(1)
+    assert cache.match_length([7, 7]) == 0
+    assert cache.match_length(shared) == 4

@@ -92,7 +92,7 @@ class CacheDriver:
         assert before == sequence.lease.page_ids
         self._note_committed(sequence)
 
-    def release(self, sequence: Sequence_, *, publish: bool = True) -> None:
+    def release(self, sequence: Sequence_, *, publish: bool = True, **future: int) -> None:
         lease = sequence.lease
         is_published = publish and (sequence.num_computed > lease.num_cached or sequence.copied)
         if is_published and lease.page_copies and sequence.num_computed <= lease.num_cached:
@@ -103,7 +103,9 @@ class CacheDriver:
         num_published = lease.num_shared // self.cache.page_size + (lease.tail is not None)
         self.touch(lease.page_ids[:num_published])
         self.running.remove(sequence)
-        self.cache.release(lease, sequence.array(), sequence.num_computed, publish=publish)
+        self.cache.release(
+            lease, sequence.array(), sequence.num_computed, publish=publish, **future
+        )
 
     def touch(self, page_ids: Sequence[int]) -> None:
         self.now += 1
