@@ -178,6 +178,8 @@ def run(
     trace: Annotated[
         bool, typer.Option("--trace", help="Show the tree of prefixes and what it cost.")
     ] = False,
+    html: Annotated[Path | None, typer.Option(help="Draw that tree into an HTML file.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Draw that tree into an SVG file.")] = None,
     max_tokens: MaxTokens = None,
     temperature: Temperature = None,
     seed: Annotated[int | None, typer.Option(help="Makes the run repeatable.")] = None,
@@ -200,13 +202,17 @@ def run(
             given.setdefault(name, value)
     loaded = loaded.bind(**given)  # refused here, before a model is loaded
     with Engine(**options) as engine:
-        tracing = TracingBackend(engine.backend) if trace else None
+        tracing = TracingBackend(engine.backend) if trace or html or svg else None
         try:
             state = loaded.run(stream=False, backend=tracing or engine)
             print_state(state, as_json=as_json)
         finally:
             if tracing is not None:
-                print_trace(tracing)
+                if trace:
+                    print_trace(tracing)
+                for path, draw in ((html, tracing.html), (svg, tracing.svg)):
+                    if path is not None:
+                        path.write_text(draw(), encoding="utf-8")
 
 
 @app.command(cls=PanelCommand)

@@ -26,6 +26,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from ..runtime.messages import Append, CloseBranch, Fork, Generate, OpenBranch, Score
+from .trace_picture import html_of, svg_of
 from .trace_tree import Kind, TraceLine, TraceNode, draw, extend, walk
 from .variable import sum_usage
 
@@ -109,6 +110,17 @@ class TracingBackend:
             for line in self.lines(max_chars)
         ]
         return "\n".join([*lines, self.summary()])
+
+    def svg(self, max_chars: int = 60) -> str:
+        """The tree as an SVG picture."""
+        with self._lock:
+            return svg_of(self._root, max_chars)
+
+    def html(self, max_chars: int = 60) -> str:
+        """The tree as an HTML page."""
+        summary = self.summary()
+        with self._lock:
+            return html_of(self._root, max_chars, summary)
 
     def summary(self) -> str:
         """Totals in one line."""

@@ -141,7 +141,7 @@ def draw(root: TraceNode, max_chars: int) -> list[TraceLine]:
         chain = [node]
         while len(chain[-1].children) == 1:
             chain += chain[-1].children
-        for number, (kind, label, counts) in enumerate(_labels(chain, max_chars)):
+        for number, (kind, label, counts) in enumerate(labels(chain, max_chars)):
             found.append(TraceLine(others if number else first, kind, label, counts))
         ends = chain[-1].children
         for number, child in reversed(list(enumerate(ends))):
@@ -156,7 +156,7 @@ def draw(root: TraceNode, max_chars: int) -> list[TraceLine]:
     return found
 
 
-def _labels(chain: list[TraceNode], max_chars: int) -> Iterator[tuple[Kind, str, str]]:
+def labels(chain: list[TraceNode], max_chars: int) -> Iterator[tuple[Kind, str, str]]:
     """A line for each message or piece of text, gen and select of a chain."""
     role = text = ""
     for node in chain:

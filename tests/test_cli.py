@@ -166,6 +166,13 @@ def test_run_shows_messages_variables_and_the_trace(
     report = json.loads(capsys.readouterr().out)
     assert (report["variables"], report["returned"]) == ({"greeting": "Hello!"}, 1)
 
+    html, svg = tmp_path / "t.html", tmp_path / "t.svg"
+    drawn = ("--html", str(html), "--svg", str(svg))
+    assert command(monkeypatch, "run", str(path), "--arg", "name=Ada", *drawn) == 0
+    assert svg.read_text() in html.read_text()
+    assert "assistant gen greeting" in svg.read_text()
+    assert "assistant gen" not in capsys.readouterr().out
+
 
 def test_a_failing_program_names_its_line_and_still_shows_its_trace(
     scripted: dict[str, Any],

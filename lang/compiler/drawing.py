@@ -1,6 +1,6 @@
 """A plan for people: as text, line by line along the branches, and as SVG.
 
-Owns the text form; the picture is `layout.py`'s. Must not know how a plan is used.
+Owns the text form; the picture is `lang.layout`'s. Must not know how a plan is used.
 
     tips(topic)
       text "Tips on " {topic} ": "
@@ -20,9 +20,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..layout import Block, to_svg
 from .comparing import RESULTS
 from .graph import AskStep, ForkStep, JoinStep, RoleStep, TextStep
-from .layout import Block, to_svg
 from .prefixes import shared_by_children
 
 if TYPE_CHECKING:

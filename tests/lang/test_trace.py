@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree
+
 import pytest
 
 from radixlm import ScriptedBackend, State, assistant, function, gen, select, system, user
@@ -106,3 +108,24 @@ def test_it_is_a_backend_and_forgets_closed_branches() -> None:
     assert trace.facts.model == "scripted"
     ask.run("x", backend=trace)
     assert not trace._ends
+
+
+def test_the_tree_is_drawn_as_svg_and_as_a_page() -> None:
+    trace = traced({"answer": ["red & <green>", "blue"]})
+    ask.run_batch([{"what": "apples"}, {"what": "plums"}], backend=trace)
+    picture = ElementTree.fromstring(trace.svg())
+    written = [node.text or "" for node in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert written[:2] == ['system "Be brief."', 'user "Tell me of "']
+    assert 'assistant gen answer = "red & <green>"' in written
+    assert sum("hit" in text and "computed" in text for text in written) == 2
+    page = trace.html()
+    assert trace.summary() in page
+    assert trace.svg() in page
+
+
+def test_a_failure_is_drawn_in_its_colour_and_an_empty_trace_says_so() -> None:
+    trace = traced({})
+    with pytest.raises(ProgramError):
+        ask.run("x", backend=trace)
+    assert "#f7dcdc" in trace.svg()
+    assert "nothing was asked" in traced({}).svg()
