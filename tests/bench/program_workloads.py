@@ -1,0 +1,128 @@
+"""The workloads of `bench_programs.py`: programs as people write them, small enough for a CPU. Each is a program and the items of a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from radixlm import Program, State, assistant, function, gen, select, system, user
+
+RULES = "Answer in one short sentence. Be exact, be kind, and never invent a fact. "
+SHOTS = "".join(
+    f"Question: What is {a} plus {b}?\nAnswer: {a + b}\n\n" for a, b in zip(range(3, 19), range(20, 36), strict=True)
+)  # fmt: skip
+WORDS = ("river", "library", "bicycle", "garden", "winter", "bridge", "market", "teacher")
+CHARACTER = (
+    r'\{\n    "name": "[A-Z][a-z ]{2,20}",\n    "house": "(Gryffindor|Slytherin|Ravenclaw|Hufflepuff)",\n'
+    r'    "blood status": "(Pure-blood|Half-blood|Muggle-born)",\n    "occupation": "(student|teacher|auror)",\n'
+    r'    "wand": \{\n        "wood": "[a-z]{3,12}",\n        "length": [0-9]{1,2}\.[0-9]\n    \},\n    "alive": "(Alive|Deceased)"\n\}'
+)
+
+
+@function
+def few_shot(s: State, question: str) -> None:
+    s += SHOTS + f"Question: {question}\nAnswer:" + gen("answer", max_tokens=4)
+
+
+@function
+def endings(s: State, start: str) -> None:
+    s += (
+        SHOTS
+        + f"Sentence: {start}"
+        + select("end", [" it was cold.", " it sang.", " he slept.", " they paid."])
+    )
+
+
+@function
+def react(s: State, question: str, steps: int = 3) -> None:
+    s += RULES + f"Question: {question}\n"
+    for step in range(steps):
+        s += f"Thought {step}:" + gen("thought", max_tokens=8, stop="\n")
+        s += f"\nObservation {step}: The record says that entry {step} of {question} was found.\n"
+    s += "Answer:" + gen("answer", max_tokens=6)
+
+
+@function
+def judge(s: State, essay: str) -> None:
+    s += system(RULES) + user(f"Read: {essay}. Then judge it.")
+    sides = ("clarity", "humour", "depth", "order", "style", "truth")
+    forks = s.fork(6)
+    forks += lambda i: user(f"Its {sides[i]}?") + assistant(gen("verdict", max_tokens=8))
+    forks.join()
+    s += user("; ".join(s["verdict"])) + assistant(gen("grade", max_tokens=4))
+
+
+@function
+def tree_of_thought(s: State, question: str) -> None:
+    s += RULES + f"Problem: {question}\n"
+    level = [s]
+    for width in (3, 3, 2):
+        forks = [each.fork(width) for each in level]
+        level = [child for group in forks for child in group]
+        for number, child in enumerate(level):
+            child += f"Idea {number % width}:" + gen("idea", max_tokens=6)
+
+
+@function
+def skeleton(s: State, topic: str) -> None:
+    s += RULES + f"Three points about the {topic}:" + gen("points", max_tokens=16)
+    forks = s.fork(3)
+    forks += lambda i: f"\nPoint {i + 1} in full:" + gen("point", max_tokens=16)
+    forks.join("concat")
+    s += "\nIn short:" + gen("end", max_tokens=8)
+
+
+@function
+def character(s: State, name: str) -> None:
+    s += f"{name} is a character of a story. Their file:\n" + gen(
+        "file", max_tokens=140, regex=CHARACTER
+    )
+
+
+@function
+def chat(s: State, topic: str, num_tokens: int) -> None:
+    s += system(RULES)
+    for turn in range(3):
+        s += user(f"Tell me more of the {topic}, part {turn}.")
+        s += assistant(gen("reply", max_tokens=num_tokens))
+
+
+@function
+def agent(s: State, kind: str, number: int) -> None:
+    """Sixteen of these share four beginnings and do different things."""
+    s += system(RULES + f"You are the {kind}. " + f"The {kind} knows the rules of the house. " * 4)
+    s += user(f"Task {number}.") + assistant(gen("plan", max_tokens=10))
+    if number % 2:
+        forks = s.fork(2 + number % 3)
+        forks += lambda i: user(f"Try {i}.") + assistant(gen("try", max_tokens=8))
+        forks.join()
+    s += user("And then?") + assistant(gen("then", max_tokens=8) + select("done", ["yes", "no"]))
+
+
+@dataclass(frozen=True)
+class Workload:
+    """`num_pages`: of a cache that is too small, else it fits."""
+
+    name: str
+    program: Program
+    items: list[dict[str, Any]]
+    num_pages: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def workloads(scale: int) -> list[Workload]:
+    """All of them; `scale` 1 is the smallest."""
+    words = [WORDS[i % 8] + ("" if i < 8 else f" {i}") for i in range(4 * scale)]
+    agents = [{"kind": WORDS[i % 4], "number": i} for i in range(16)]
+    return [
+        Workload("few-shot", few_shot, [{"question": f"What is {i} plus 2?"} for i in range(8 * scale)]),
+        Workload("select of 4", endings, [{"start": f"On the {word}"} for word in words]),
+        Workload("react replay", react, [{"question": f"Who built the {word}?"} for word in words]),
+        Workload("judge, fork 6", judge, [{"essay": f"The {word} and its people"} for word in words]),
+        Workload("tree of thought 3x3x2", tree_of_thought, [{"question": f"How to find the {word}"} for word in words[: 2 * scale]]),
+        Workload("skeleton of thought", skeleton, [{"topic": word} for word in words]),
+        Workload("json character", character, [{"name": word.title()} for word in words[: 2 * scale]]),
+        Workload("chat, short", chat, [{"topic": word, "num_tokens": 4} for word in words]),
+        Workload("chat, long", chat, [{"topic": word, "num_tokens": 32} for word in words[: 2 * scale]]),
+        Workload("16 mixed agents, small cache", agent, agents, num_pages=60),
+    ]  # fmt: skip
