@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from radixlm.offline import Engine
+    from radixlm.runtime.config import EngineConfig
 
 _SENTENCE = "The committee met on Tuesday and discussed the budget for the new library in detail. "
 _SCHEMA = {
@@ -78,6 +79,25 @@ def measure(engine: Engine, sizes: Sizes) -> Report:
         "kernels": engine.config.kernels,
     }
     return Report(engine.facts.model, machine, rows)
+
+
+def measure_steps(config: EngineConfig, *, num_steps: int, in_parts: bool) -> Report:
+    """Decoding steps of 1 and 32 streams, timed one by one in this process; `in_parts` also says what each part of a step takes."""
+    from radixlm.doctor import machine_facts
+    from radixlm.runtime.step_profile import profile_steps
+
+    rows: list[Row] = []
+    for times in profile_steps(config, num_steps=num_steps):
+        group = f"step of {times.num_streams} stream{'s' if times.num_streams > 1 else ''}"
+        rows.append(Row(group, "whole", times.step_ms, "ms", "median"))
+        if in_parts:
+            rows += [
+                Row(group, "layers", times.forward_ms, "ms"),
+                Row(group, "head", times.head_ms, "ms"),
+                Row(group, "sampling", times.sampling_ms, "ms"),
+                Row(group, "Python and dispatch", times.python_ms, "ms", "all but these calls"),
+            ]
+    return Report(config.model, {**machine_facts(), "threads": config.threads}, rows)
 
 
 def _prefix_sharing(engine: Engine, sizes: Sizes) -> list[Row]:

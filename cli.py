@@ -7,6 +7,7 @@ configs (`flags.py`).
 
 from __future__ import annotations
 
+import enum
 import io
 import sys
 from pathlib import Path
@@ -53,6 +54,15 @@ GrammarFile = Annotated[
     Path | None,
     typer.Option("--grammar", help="A file with a grammar, Lark or GBNF, of the answer."),
 ]
+
+
+class BenchSubject(enum.Enum):
+    """What `bench` measures."""
+
+    ENGINE = "engine"
+    STEP = "step"
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -303,17 +313,28 @@ def extract(
 @app.command(cls=PanelCommand)
 @with_fields(EngineConfig)
 def bench(
+    what: Annotated[
+        BenchSubject, typer.Argument(help="engine: the whole; step: decoding steps alone.")
+    ] = BenchSubject.ENGINE,
     quick: Annotated[bool, typer.Option("--quick", help="A fraction of the work.")] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="With step: what each part of it takes.")
+    ] = False,
     as_json: AsJson = False,
     **options: Any,
 ) -> None:
-    """Measure prefix sharing, time to first token, decoding and masks on this machine."""
-    from radixlm.bench import QUICK, Sizes, measure
+    """Measure prefix sharing, time to first token, decoding and masks on this machine, or single decoding steps."""
+    from radixlm.bench import QUICK, Sizes, measure, measure_steps
     from radixlm.offline import Engine
     from radixlm.reports import print_bench
 
-    with Engine(**options) as engine:
-        print_bench(measure(engine, QUICK if quick else Sizes()), as_json=as_json)
+    if what is BenchSubject.STEP:
+        config = EngineConfig.create(**options)
+        report = measure_steps(config, num_steps=20 if quick else 100, in_parts=profile)
+    else:
+        with Engine(**options) as engine:
+            report = measure(engine, QUICK if quick else Sizes())
+    print_bench(report, as_json=as_json)
 
 
 @app.command(cls=PanelCommand)

@@ -96,7 +96,8 @@ def print_bench(report: Report, *, as_json: bool) -> None:
         print(group)
         for row in rows:
             remark = f"  ({row.remark})" if row.remark else ""
-            print(f"  {row.name:<32}{row.value:>10.1f} {row.unit}{remark}")
+            digits = 1 if row.value >= 10 else 2
+            print(f"  {row.name:<32}{row.value:>10.{digits}f} {row.unit}{remark}")
     machine = report.machine
     print(
         f"{report.model} on {machine['processor']}, {machine['threads']} threads, {machine['instructions']},"

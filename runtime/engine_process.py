@@ -146,9 +146,12 @@ def run(config: EngineConfig, folder: Path, epoch: int, parent_pid: int) -> None
 
 
 def build_engine(
-    config: EngineConfig, epoch: int
+    config: EngineConfig, epoch: int, wrap: Callable[[Runner], Runner] = lambda runner: runner
 ) -> tuple[Engine, m.EngineReady, Callable[[], object]]:
-    """The engine of a real model, the message that announces it, and what is better done before the first grammar comes."""
+    """The engine of a real model, the message that announces it, and what is better done before the first grammar comes.
+
+    `wrap` may put something around the runner, or look at it.
+    """
     from .model_files import resolve_model
 
     # refused before the rest takes its time to load
@@ -161,7 +164,7 @@ def build_engine(
     from .vocab_facts import VocabFacts
 
     tokenizer = load_tokenizer(files, chats=False)
-    runner = build_runner(config, files)
+    runner = wrap(build_runner(config, files))
     model = runner.facts
     context_length = min(model.context_length, config.context_length or model.context_length)
     facts = VocabFacts(

@@ -75,6 +75,10 @@ class NativeRunner:
             kv_dtype=kv_dtype,
         )
 
+    def time_calls(self, spent: dict[str, float]) -> None:
+        """From now on add up in `spent` the seconds of native calls: step, logits, sample."""
+        self._decoder.time_calls(spent)
+
     def launch(self, plan: BatchPlan) -> NativeStep:
         """Copy pages, then compute the plan's new tokens."""
         self._decoder.copy_pages(plan.page_copies)

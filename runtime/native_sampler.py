@@ -1,7 +1,6 @@
 """Sampling by the native kernels: a plan's arrays become one call; what the steps of a row are stands in `sampler.py`, which is its twin.
 
-Owns the way from `SamplingBatch` and `ScoreRows` to the struct, and from its results to a `StepResult`. numpy only. Checks what the
-kernels use as an index, because they do not.
+Owns the way from `SamplingBatch` and `ScoreRows` to the struct, and from its results to a `StepResult`. numpy only.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels.cpu.decoder import NativeDecoder
-from ..kernels.cpu.library import SamplingStruct, address_of
+from ..kernels.cpu.library import SamplingStruct, address_of, gather
 from .plan import (
     F32,
     I32,
@@ -42,102 +41,93 @@ class NativeSampler:
     ) -> StepResult:
         """A token for each row of `batch`, and the scores asked for. `logits` [R, V] are left unchanged."""
         num_rows, vocab = batch.rows.size, logits.shape[1]
-        token_ids, reasons = np.empty(num_rows, np.int32), np.empty(num_rows, np.int32)
-        arrays: Arrays = {
-            "logits": np.ascontiguousarray(logits, np.float32),
-            **_row_arguments(batch, len(logits)),
-            **_sparse_arguments(batch, vocab),
-            "token_ids": token_ids,
-            "reasons": reasons,
-        }
-        if masks is not None and batch.mask_rows.size:
-            mask_of = np.full(num_rows, -1, np.int32)
-            mask_of[batch.mask_rows] = np.arange(batch.mask_rows.size)
-            arrays["mask_of"] = mask_of
-            arrays["masks"] = np.ascontiguousarray(masks, np.uint32)
-        else:
-            arrays["mask_of"] = np.full(num_rows, -1, np.int32)
+        logits = np.ascontiguousarray(logits, np.float32)
+        seeds = np.ascontiguousarray(batch.seeds, np.uint64)
+        outcome = np.empty((2, num_rows), np.int32)
+        ints, addresses = gather(
+            np.int32,
+            rows=batch.rows,
+            top_k=batch.top_k,
+            positions=batch.positions,
+            choices=batch.choice_index,
+            num_logprobs=batch.num_logprobs,
+        )
+        floats, more = gather(
+            np.float32,
+            temperature=batch.temperature,
+            top_p=batch.top_p,
+            min_p=batch.min_p,
+            typical_p=batch.typical_p,
+            repetition=batch.repetition_penalty,
+            frequency=batch.frequency_penalty,
+            presence=batch.presence_penalty,
+        )
+        rare = _sparse_arguments(batch, masks)
         logprobs = found = None
         if num_rows and (width := int(batch.num_logprobs.max())) >= 0:
             logprobs = _empty_logprobs(num_rows, width)
-            arrays |= _results("", logprobs)
+            rare |= _results("", logprobs)
         if scores.rows.size:
-            _check("a scored row", scores.rows, len(logits))
-            _check("a scored token", scores.token_ids, vocab)
-            found = _empty_logprobs(
-                scores.rows.size, min(int(scores.num_logprobs.max(initial=0)), vocab)
-            )
-            arrays |= _results("score_", found) | {
+            width = min(int(scores.num_logprobs.max()), vocab)
+            found = _empty_logprobs(scores.rows.size, width)
+            rare |= _results("score_", found) | {
                 "score_rows": np.ascontiguousarray(scores.rows, np.int32),
                 "score_ids": np.ascontiguousarray(scores.token_ids, np.int32),
                 "score_num": np.ascontiguousarray(scores.num_logprobs, np.int32),
             }
+        at = address_of(outcome)
         self._decoder.sample(
             SamplingStruct(
                 num_rows=num_rows,
                 num_scores=scores.rows.size,
+                num_logits=len(logits),
                 vocab=vocab,
                 top_width=0 if logprobs is None else logprobs.top_ids.shape[1],
                 score_width=0 if found is None else found.top_ids.shape[1],
-                **{name: address_of(array) for name, array in arrays.items()},
+                logits=address_of(logits),
+                seeds=address_of(seeds),
+                token_ids=at,
+                reasons=at + 4 * num_rows,
+                **addresses,
+                **more,
+                **{name: address_of(array) for name, array in rare.items()},
             )
         )
+        del ints, floats  # which the call read
+        token_ids, reasons = outcome
         failed: list[int] = np.flatnonzero(reasons).tolist()
         errors = tuple((k, _REASONS[int(reasons[k])]) for k in failed)
         return StepResult(token_ids, logprobs, found, errors)
 
 
-def _row_arguments(batch: SamplingBatch, num_logits: int) -> Arrays:
-    """One number a row."""
-    _check("a sampled row", batch.rows, num_logits)
-    return {
-        "rows": np.ascontiguousarray(batch.rows, np.int32),
-        "top_k": np.ascontiguousarray(batch.top_k, np.int32),
-        "positions": np.ascontiguousarray(batch.positions, np.int32),
-        "choices": np.ascontiguousarray(batch.choice_index, np.int32),
-        "num_logprobs": np.ascontiguousarray(batch.num_logprobs, np.int32),
-        "temperature": np.ascontiguousarray(batch.temperature, np.float32),
-        "top_p": np.ascontiguousarray(batch.top_p, np.float32),
-        "min_p": np.ascontiguousarray(batch.min_p, np.float32),
-        "typical_p": np.ascontiguousarray(batch.typical_p, np.float32),
-        "repetition": np.ascontiguousarray(batch.repetition_penalty, np.float32),
-        "frequency": np.ascontiguousarray(batch.frequency_penalty, np.float32),
-        "presence": np.ascontiguousarray(batch.presence_penalty, np.float32),
-        "seeds": np.ascontiguousarray(batch.seeds, np.uint64),
-    }
-
-
-def _sparse_arguments(batch: SamplingBatch, vocab: int) -> Arrays:
-    """Counts and biases, by row."""
+def _sparse_arguments(batch: SamplingBatch, masks: U32 | None) -> Arrays:
+    """Counts, biases and masks, where there are any."""
+    arrays: Arrays = {}
     num_rows = batch.rows.size
-    counts, in_order = _starts(batch.count_rows, num_rows)
-    biases, by_row = _starts(batch.bias_rows, num_rows)
-    arrays: Arrays = {"count_starts": counts, "bias_starts": biases}
     if batch.count_rows.size:
-        _check("a counted token", batch.count_token_ids, vocab)
-        arrays["count_ids"] = np.ascontiguousarray(batch.count_token_ids[in_order], np.int32)
-        arrays["count_output"] = np.ascontiguousarray(batch.count_output[in_order], np.int32)
+        starts, order = _starts(batch.count_rows, num_rows)
+        arrays["count_starts"] = starts
+        arrays["count_ids"] = np.ascontiguousarray(batch.count_token_ids[order], np.int32)
+        arrays["count_output"] = np.ascontiguousarray(batch.count_output[order], np.int32)
     if batch.bias_rows.size:
-        _check("a biased token", batch.bias_token_ids, vocab)
-        arrays["bias_ids"] = np.ascontiguousarray(batch.bias_token_ids[by_row], np.int32)
-        arrays["bias_values"] = np.ascontiguousarray(batch.bias_values[by_row], np.float32)
+        starts, order = _starts(batch.bias_rows, num_rows)
+        arrays["bias_starts"] = starts
+        arrays["bias_ids"] = np.ascontiguousarray(batch.bias_token_ids[order], np.int32)
+        arrays["bias_values"] = np.ascontiguousarray(batch.bias_values[order], np.float32)
+    if masks is not None and batch.mask_rows.size:
+        mask_of = arrays["mask_of"] = np.full(num_rows, -1, np.int32)
+        mask_of[batch.mask_rows] = np.arange(batch.mask_rows.size)
+        arrays["masks"] = np.ascontiguousarray(masks, np.uint32)
     return arrays
 
 
 def _starts(rows: I32, num_rows: int) -> tuple[I32, slice | I64]:
     """Where the entries of each row begin, once they are taken in the order that comes with it."""
     starts = np.zeros(num_rows + 1, np.int32)
-    if not rows.size:
-        return starts, slice(None)
     np.cumsum(np.bincount(rows, minlength=num_rows), out=starts[1:])
     if (rows[1:] >= rows[:-1]).all():
         return starts, slice(None)
     return starts, np.argsort(rows, kind="stable")
-
-
-def _check(what: str, numbers: I32, limit: int) -> None:
-    if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < limit:
-        raise IndexError(f"{what} is not within 0 .. {limit - 1}")
 
 
 def _empty_logprobs(num_rows: int, width: int) -> Logprobs:

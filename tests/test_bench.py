@@ -9,6 +9,9 @@ import pytest
 import radixlm
 from radixlm import bench, reports
 from radixlm.bench import Report, Row, Sizes
+from radixlm.runtime.config import EngineConfig
+from radixlm.runtime.model_files import ModelFiles
+from radixlm.runtime.native_runner import can_serve
 
 
 @pytest.mark.model
@@ -36,3 +39,16 @@ def test_a_report_is_a_table_or_json(capsys: pytest.CaptureFixture[str]) -> None
     assert "12.3 tokens/s  (warm)\ntoy on P, 2 threads" in out
     reports.print_bench(report, as_json=True)
     assert json.loads(capsys.readouterr().out)["rows"][0]["value"] == 12.345
+
+
+@pytest.mark.model
+def test_steps_are_timed_by_part_and_the_parts_make_the_whole(smollm2_files: ModelFiles) -> None:
+    config = EngineConfig.create(model=smollm2_files.name, num_pages=256, threads=1)
+    if config.kernels == "auto" and not can_serve(config.dtype):
+        pytest.skip("the native kernels were not built")
+    rows = bench.measure_steps(config, num_steps=3, in_parts=True).rows
+    assert {row.group for row in rows} == {"step of 1 stream", "step of 32 streams"}
+    for group in {row.group for row in rows}:
+        whole, *parts = [row.value for row in rows if row.group == group]
+        assert len(parts) == 4
+        assert all(0 < value < whole for value in parts)

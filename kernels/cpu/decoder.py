@@ -5,16 +5,17 @@ Owns the structs, the runner behind them, and the pool that it writes. Knows not
 
 from __future__ import annotations
 
+import time
 import weakref
-from collections.abc import Sequence
-from ctypes import byref, c_void_p
+from collections.abc import Callable, Sequence
+from ctypes import CDLL, byref, c_void_p
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import ServiceError
 from ..step import I32, U32, DecoderShape, StepBatch
-from .library import SamplingStruct, StepStruct, address_of, instruction_sets, load
+from .library import SamplingStruct, StepStruct, address_of, gather, instruction_sets, load
 from .packed import PackedModel
 from .pool import KV_KINDS, NativePool
 
@@ -53,6 +54,11 @@ class NativeDecoder:
         if not self._runner:
             raise ServiceError(f"the native kernels for {self.instruction_set} could not be set up")
         weakref.finalize(self, self._library.radix_close, self._runner)
+        self._call = _caller(self._library, self._runner)
+
+    def time_calls(self, spent: dict[str, float]) -> None:
+        """From now on add up in `spent` the seconds of each native function: step, logits, sample."""
+        self._call = _timed(self._call, spent)
 
     def copy_pages(self, copies: I32) -> None:
         """See PreparedModel."""
@@ -61,34 +67,36 @@ class NativeDecoder:
     def forward(self, batch: StepBatch) -> F32:
         """See PreparedModel."""
         hidden = np.empty((len(batch.logit_rows), self.shape.hidden_size), np.float32)
-        starts = np.zeros(len(batch.groups) + 1, np.int32)
-        members = starts
-        if batch.groups:
-            np.cumsum([len(group.sequences) for group in batch.groups], out=starts[1:])
-            members = np.concatenate([group.sequences for group in batch.groups])
-        arrays = {
-            "token_ids": np.ascontiguousarray(batch.token_ids, np.int32),
-            "positions": np.ascontiguousarray(batch.positions, np.int32),
-            "slot_ids": np.ascontiguousarray(batch.slot_ids, np.int64),
-            "query_starts": np.ascontiguousarray(batch.query_starts, np.int32),
-            "context_lens": np.ascontiguousarray(batch.context_lens, np.int32),
-            "page_tables": np.ascontiguousarray(batch.page_tables, np.int32),
-            "logit_rows": np.ascontiguousarray(batch.logit_rows, np.int32),
-            "group_starts": starts,
-            "group_members": np.ascontiguousarray(members, np.int32),
-            "group_pages": np.array([g.num_shared_pages for g in batch.groups], np.int32),
-        }
+        slot_ids = np.ascontiguousarray(batch.slot_ids, np.int64)
+        groups = batch.groups
+        starts = np.zeros(len(groups) + 1, np.int32)
+        if groups:
+            np.cumsum([len(group.sequences) for group in groups], out=starts[1:])
+        memory, addresses = gather(
+            np.int32,
+            token_ids=batch.token_ids,
+            positions=batch.positions,
+            query_starts=batch.query_starts,
+            context_lens=batch.context_lens,
+            page_tables=batch.page_tables,
+            logit_rows=batch.logit_rows,
+            group_starts=starts,
+            group_pages=np.array([group.num_shared_pages for group in groups], np.int32),
+            group_members=np.concatenate([starts[:0], *(group.sequences for group in groups)]),
+        )
         step = StepStruct(
             num_tokens=len(batch.token_ids),
             num_sequences=len(batch.context_lens),
             num_rows=len(batch.logit_rows),
             page_stride=batch.page_tables.shape[1],
-            num_groups=len(batch.groups),
+            num_groups=len(groups),
             hidden=address_of(hidden),
-            **{name: address_of(array) for name, array in arrays.items()},
+            slot_ids=address_of(slot_ids),
+            **addresses,
         )
-        if self._library.radix_step(self._runner, byref(step)):
+        if self._call("step", byref(step)):
             raise MemoryError("the native step ran out of memory")
+        del memory  # which the step read
         return hidden
 
     def logits(
@@ -102,13 +110,34 @@ class NativeDecoder:
         if masks is not None:
             places = [None if mask is None else mask.ctypes.data for mask in masks]
             table = (c_void_p * len(places))(*places)
-        if len(rows) and self._library.radix_logits(
-            self._runner, address_of(rows), len(rows), table, address_of(out)
-        ):
+        if len(rows) and self._call("logits", address_of(rows), len(rows), table, address_of(out)):
             raise MemoryError("the native head ran out of memory")
         return out
 
     def sample(self, sampling: SamplingStruct) -> None:
         """Fill the results that `sampling` points to; see `src/sampling.inl`."""
-        if self._library.radix_sample(self._runner, byref(sampling)):
+        problem = self._call("sample", byref(sampling))
+        if problem == 2:
+            raise IndexError("a row or token to sample or score is outside the logits")
+        if problem:
             raise MemoryError("the native sampler ran out of memory")
+
+
+def _caller(library: CDLL, runner: int) -> Callable[..., int]:
+    """Calls a function of the library by name on the runner."""
+    functions = {
+        "step": library.radix_step,
+        "logits": library.radix_logits,
+        "sample": library.radix_sample,
+    }
+    return lambda name, *arguments: functions[name](runner, *arguments)
+
+
+def _timed(call: Callable[..., int], spent: dict[str, float]) -> Callable[..., int]:
+    def timed(name: str, *arguments: object) -> int:
+        began_s = time.perf_counter()
+        failed = call(name, *arguments)
+        spent[name] = spent.get(name, 0.0) + time.perf_counter() - began_s
+        return failed
+
+    return timed

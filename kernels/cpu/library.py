@@ -10,6 +10,7 @@ from ctypes import POINTER, Structure, c_char, c_char_p, c_float, c_int, c_int32
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 ABI_VERSION = 3
@@ -75,7 +76,7 @@ class SamplingStruct(Structure):
 
     _fields_ = (
         ("num_rows", c_int32), ("num_scores", c_int32), ("vocab", c_int32), ("top_width", c_int32), ("score_width", c_int32),
-        ("reserved", c_int32), ("logits", c_void_p),
+        ("num_logits", c_int32), ("logits", c_void_p),
         ("rows", c_void_p), ("top_k", c_void_p), ("positions", c_void_p), ("choices", c_void_p), ("num_logprobs", c_void_p),
         ("temperature", c_void_p), ("top_p", c_void_p), ("min_p", c_void_p), ("typical_p", c_void_p), ("repetition", c_void_p),
         ("frequency", c_void_p), ("presence", c_void_p), ("seeds", c_void_p),
@@ -94,6 +95,17 @@ def address_of(array: npt.NDArray[Any]) -> int:
         return ctypes.addressof(c_char.from_buffer(array))
     except (TypeError, ValueError):  # read-only, or empty
         return array.ctypes.data
+
+
+def gather(kind: type[np.generic], **parts: npt.NDArray[Any]) -> tuple[object, dict[str, int]]:
+    """The parts one after the other in new memory of `kind`, and where each begins: one address asked for instead of many."""
+    memory = np.concatenate(tuple(parts.values()), axis=None, dtype=kind, casting="same_kind")
+    at, size = address_of(memory), memory.itemsize
+    addresses: dict[str, int] = {}
+    for name, part in parts.items():
+        addresses[name] = at
+        at += part.size * size
+    return memory, addresses
 
 
 def load(path: Path = PATH) -> ctypes.CDLL:

@@ -65,15 +65,15 @@ struct Step {
 // A batch of rows to sample and of rows to score; plan.SamplingBatch and ScoreRows say what each argument means. Sparse entries are sorted
 // by row: those of row k are starts[k] .. starts[k + 1]. Results are filled where they have a meaning.
 struct Sampling {
-  int32_t num_rows, num_scores, vocab, top_width, score_width, reserved;
-  const float* logits;  // [*, vocab]
+  int32_t num_rows, num_scores, vocab, top_width, score_width, num_logits;
+  const float* logits;  // [num_logits, vocab]
   const int32_t *rows, *top_k, *positions, *choices, *num_logprobs;
   const float *temperature, *top_p, *min_p, *typical_p, *repetition, *frequency, *presence;
   const uint64_t* seeds;
-  const int32_t *count_starts, *count_ids, *count_output;
-  const int32_t *bias_starts, *bias_ids;
+  const int32_t *count_starts, *count_ids, *count_output;  // null: none
+  const int32_t *bias_starts, *bias_ids;                   // null: none
   const float* bias_values;
-  const int32_t* mask_of;  // [num_rows] row of `masks`, or -1
+  const int32_t* mask_of;  // [num_rows] row of `masks`, or -1; null: none
   const uint32_t* masks;   // [*, (vocab + 31) / 32]
   const int32_t *score_rows, *score_ids, *score_num;
   int32_t *token_ids, *reasons;  // reasons: 0, 1 not numbers, 2 infinite, 3 nothing allowed

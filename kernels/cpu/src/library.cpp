@@ -31,6 +31,12 @@ const Isa kIsas[] = {  // best first
     {"portable", portable::make_runner, always},
 };
 
+bool are_below(const int32_t* numbers, int count, int limit) {
+  for (int i = 0; i < count; ++i)
+    if (numbers[i] < 0 || numbers[i] >= limit) return false;
+  return true;
+}
+
 }  // namespace
 
 #define RADIX_EXPORT __attribute__((visibility("default")))
@@ -82,7 +88,13 @@ RADIX_EXPORT int radix_logits(void* runner, const float* hidden, int num_rows, c
   }
 }
 
+// 0, 1 when memory ran out, 2 for a row or a token that is not among the logits.
 RADIX_EXPORT int radix_sample(void* runner, const radix::Sampling* sampling) {
+  const radix::Sampling& s = *sampling;
+  if (!are_below(s.rows, s.num_rows, s.num_logits) || !are_below(s.score_rows, s.num_scores, s.num_logits) ||
+      !are_below(s.score_ids, s.num_scores, s.vocab) || !are_below(s.count_ids, s.count_starts ? s.count_starts[s.num_rows] : 0, s.vocab) ||
+      !are_below(s.bias_ids, s.bias_starts ? s.bias_starts[s.num_rows] : 0, s.vocab))
+    return 2;
   try {
     static_cast<AnyRunner*>(runner)->sample(*sampling);
     return 0;

@@ -294,21 +294,27 @@ class Sampler {
   }
 
   bool touches(int k) const {
-    return b_.count_starts[k] < b_.count_starts[k + 1] || b_.bias_starts[k] < b_.bias_starts[k + 1] || b_.mask_of[k] >= 0;
+    return has(b_.count_starts, k) || has(b_.bias_starts, k) || mask_of(k) >= 0;
   }
+
+  static std::pair<int, int> span(const int32_t* starts, int k) { return starts ? std::pair(starts[k], starts[k + 1]) : std::pair(0, 0); }
+  static bool has(const int32_t* starts, int k) { return span(starts, k).first < span(starts, k).second; }
+  int mask_of(int k) const { return b_.mask_of ? b_.mask_of[k] : -1; }
 
   // Penalties, bias and mask.
   void change(int k, float* x) const {
     const float repetition = b_.repetition[k], frequency = b_.frequency[k], presence = b_.presence[k];
-    for (int i = b_.count_starts[k]; i < b_.count_starts[k + 1]; ++i) {
+    const auto [count_begin, count_end] = span(b_.count_starts, k);
+    for (int i = count_begin; i < count_end; ++i) {
       float& value = x[b_.count_ids[i]];
       const float count = float(b_.count_output[i]);
       value = value > 0 ? value / repetition : value * repetition;
       value = value - frequency * count - presence * (count > 0 ? 1.0f : 0.0f);
     }
-    for (int i = b_.bias_starts[k]; i < b_.bias_starts[k + 1]; ++i) x[b_.bias_ids[i]] += b_.bias_values[i];
-    if (b_.mask_of[k] < 0) return;
-    const uint32_t* mask = b_.masks + size_t(b_.mask_of[k]) * ((b_.vocab + 31) / 32);
+    const auto [bias_begin, bias_end] = span(b_.bias_starts, k);
+    for (int i = bias_begin; i < bias_end; ++i) x[b_.bias_ids[i]] += b_.bias_values[i];
+    if (mask_of(k) < 0) return;
+    const uint32_t* mask = b_.masks + size_t(mask_of(k)) * ((b_.vocab + 31) / 32);
     for (int begin = 0; begin < b_.vocab; begin += 32) {
       const uint32_t word = mask[begin / 32];
       const int end = std::min(b_.vocab, begin + 32);
