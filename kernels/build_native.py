@@ -25,7 +25,20 @@ ROOT = Path(__file__).parent.parent
 KERNELS = "kernels/cpu/_native.so"
 GRAMMAR = "grammar/_native.so"
 FLAGS = ["-O3", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-pthread", "-Wall", "-Wextra"]
-X86 = {"avx2": ["-mavx2", "-mfma", "-mf16c"]}
+AVX2 = ["-mavx2", "-mfma", "-mf16c"]
+X86 = {
+    "avx2": AVX2,
+    "avxvnni": [*AVX2, "-mavxvnni"],
+    # gcc 12 takes the undefined third operand in its own headers for a mistake
+    "avx512vnni": [
+        *AVX2,
+        "-mavx512f",
+        "-mavx512bw",
+        "-mavx512vl",
+        "-mavx512vnni",
+        "-Wno-maybe-uninitialized",
+    ],
+}
 
 _Job = tuple[Path, str, list[str]]  # source, name of the object file, its own flags
 
@@ -48,10 +61,11 @@ class NativeBuildHook(BuildHookInterface):
 
 
 def kernel_jobs() -> list[_Job]:
-    """The CPU kernels: one object per instruction set, and the library's border."""
+    """The CPU kernels: one object per instruction set that the compiler knows, and the library's border."""
     source = ROOT / "kernels" / "cpu" / "src"
     is_x86 = platform.machine().lower() in {"x86_64", "amd64"}
-    sets = {"portable": [], **(X86 if is_x86 else {})}
+    known = {name: flags for name, flags in X86.items() if is_x86 and _takes(flags)}
+    sets = {"portable": [], **known}
     # the same bits on every path: no fused multiply-add that the compiler chooses
     shared = ["-ffp-contract=off"]
     shared += [f"-DRADIX_HAS_{name.upper()}" for name in sets if name != "portable"]
@@ -84,7 +98,7 @@ def is_current(target: Path, jobs: list[_Job]) -> bool:
 
 def build(target: Path, jobs: list[_Job]) -> str | None:
     """Compile and link to `target`; None, or one line saying why not."""
-    compiler = shutil.which("g++") or shutil.which("clang++")
+    compiler = _compiler()
     if compiler is None:
         return "there is no C++ compiler"
     with tempfile.TemporaryDirectory() as folder:
@@ -106,6 +120,17 @@ def build(target: Path, jobs: list[_Job]) -> str | None:
         shutil.copyfile(linked, staged)
         staged.replace(target)
     return None
+
+
+def _compiler() -> str | None:
+    return shutil.which("g++") or shutil.which("clang++")
+
+
+def _takes(flags: list[str]) -> bool:
+    """Whether the compiler knows all of them."""
+    compiler = _compiler()
+    command = [str(compiler), "-Werror", *flags, "-fsyntax-only", "-x", "c++", os.devnull]
+    return compiler is not None and _run(command) is None
 
 
 def _run(command: list[str]) -> str | None:

@@ -15,7 +15,7 @@ from ..ops import DecoderShape, DecoderWeights, KvPool, PreparedModel
 
 @dataclass(frozen=True)
 class CpuBackend:
-    """Native kernels by instruction set: AVX2, or portable C++."""
+    """Native kernels by instruction set: AVX-512 VNNI, AVX-VNNI, AVX2, or portable C++."""
 
     name: str = "cpu"
     priority: int = 5

@@ -2,74 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
-from native_models import ModelKind, make_pool, make_weights, stored
+from native_linears import STORED, defined, head_of, magnitude_of, native, rows_of
 
 from radixlm.kernels.cpu.backend import BACKEND
 from radixlm.kernels.cpu.library import instruction_sets, load
-from radixlm.kernels.cpu.model import NativeModel
-from radixlm.kernels.ops import Linear, QuantizedWeight
 from radixlm.kernels.reference.linear import rounded
 
 REASON = BACKEND.unavailable_reason("cpu")
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 ISAS = [] if REASON else instruction_sets(load())
-STORED = ["f32", "bf16", "q4", "q8", "q8 with minimums"]
 SHAPES = [(83, 32), (16, 96), (250, 1600)]
-
-
-def head_of(how: str, num_out: int, num_in: int) -> Linear:
-    """A random linear; its values reach the ends of what the kind can hold."""
-    generator = torch.Generator().manual_seed(num_in)
-    values = torch.randn(num_out, num_in, generator=generator)
-    bias = torch.randn(num_out, generator=generator) if num_out % 2 == 0 else None
-    if how != "q8 with minimums":
-        return Linear(stored(values, how), bias)
-    plain = stored(values, "q8")
-    assert isinstance(plain, QuantizedWeight)
-    codes = plain.codes.clone()
-    codes[::3] = -128
-    return Linear(QuantizedWeight(codes, plain.scales, (plain.scales * 7).half()), bias)
-
-
-def native(head: Linear, isa: str, num_threads: int = 2) -> NativeModel:
-    """A model with that head, whose linear `logits` computes."""
-    num_out, num_in = head.weight.shape
-    kind = ModelKind(hidden=num_in, vocab=num_out, num_layers=1)
-    weights = replace(make_weights(kind), embedding=head.weight, head=head)
-    return NativeModel(weights, make_pool(weights, 1), num_threads, isa)
-
-
-def rows_of(num_rows: int, num_in: int) -> torch.Tensor:
-    """Rows with outliers, halves of zeros, and a row of zeros."""
-    generator = torch.Generator().manual_seed(num_rows)
-    rows = torch.randn(num_rows, num_in, generator=generator)
-    rows *= torch.exp(2 * torch.randn(num_rows, num_in // 16, generator=generator)).repeat_interleave(16, 1)  # fmt: skip
-    rows[0, :16] = 0
-    rows[num_rows // 2, -1] = 1000
-    if num_rows > 2:
-        rows[2] = 0
-    return rows
-
-
-def defined(rows: torch.Tensor, head: Linear) -> torch.Tensor:
-    """The linear by its definition, in float64."""
-    is_quantized = isinstance(head.weight, QuantizedWeight)
-    weight = head.weight.to_floats() if isinstance(head.weight, QuantizedWeight) else head.weight
-    product = (rounded(rows) if is_quantized else rows).double() @ weight.double().T
-    return product if head.bias is None else product + head.bias.double()
-
-
-def magnitude_of(head: Linear) -> torch.Tensor:
-    weight = head.weight
-    if not isinstance(weight, QuantizedWeight):
-        return weight.double().abs()
-    bare = QuantizedWeight(weight.codes, weight.scales).to_floats().double().abs()
-    minimums = weight.scales if weight.minimums is None else weight.minimums
-    return bare + minimums.double().abs().repeat_interleave(32, 1)
 
 
 @pytest.mark.parametrize("isa", ISAS)

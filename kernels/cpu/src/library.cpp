@@ -24,7 +24,23 @@ bool always() { return true; }
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"); }
 #endif
 
+#if defined(RADIX_HAS_AVXVNNI)
+bool has_avxvnni() { return has_avx2() && __builtin_cpu_supports("avxvnni"); }
+#endif
+#if defined(RADIX_HAS_AVX512VNNI)
+bool has_avx512vnni() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512vnni");
+}
+#endif
+
 const Isa kIsas[] = {  // best first
+#if defined(RADIX_HAS_AVX512VNNI)
+    {"avx512vnni", avx512vnni::make_runner, has_avx512vnni},
+#endif
+#if defined(RADIX_HAS_AVXVNNI)
+    {"avxvnni", avxvnni::make_runner, has_avxvnni},
+#endif
 #if defined(RADIX_HAS_AVX2)
     {"avx2", avx2::make_runner, has_avx2},
 #endif

@@ -18,10 +18,16 @@ constexpr int kFactors = 4095;  // the largest factor: 32 products of 8 bits by 
 constexpr int kRowsInCache = 256;
 constexpr int kBytesInCache = 192 * 1024;  // activations of so many rows or bytes stay in the second-level cache while weights pass
 
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+constexpr bool kHasVnni = true;
+#else
+constexpr bool kHasVnni = false;
+#endif
+
 // Input that byte t of 32-bit word s of a group holds: two of the lower half, two of the upper.
 constexpr int input_of(int s, int t) { return 2 * s + (t & 1) + kHalf * (t >> 1); }
 
-// Activations as the linears read them: floats; or int8 in the order of `input_of`, both factors of a group (the upper one in the high 16
+// Activations as the linears read them: floats; or int8 in the order of `input_of` (VNNI: of `fours_of_halves`), both factors of a group (the upper one in the high 16
 // bits), the factors' sum of codes per group (exact: below 2^24), and the row's unit.
 struct Activations {
   int width = 0;  // inputs
@@ -64,10 +70,14 @@ inline void finish(const Linear& w, int block, float unit, const float* totals, 
 
 }  // namespace RADIX_ISA
 
-#if defined(__AVX2__)
-#include "quantized_avx2.inl"
-#else
+#if !defined(__AVX2__)
 #include "quantized_portable.inl"
+#elif defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#include "quantized_x86.inl"
+#include "quantized_vnni.inl"
+#else
+#include "quantized_x86.inl"
+#include "quantized_avx2.inl"
 #endif
 
 namespace RADIX_ISA {

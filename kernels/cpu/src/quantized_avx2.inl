@@ -1,45 +1,10 @@
-// Quantized linears and the quantization of activations with AVX2; `linear.inl` says what is computed.
+// Quantized linears with AVX2; `linear.inl` says what is computed.
 //
 // A tile is 16 outputs by up to four rows. Four bytes of a row, in all lanes, meet four bytes of eight weights in one multiplication
 // (vpmaddubsw), whose 16-bit lanes hold two inputs of the lower half, then two of the upper. Eight such sums of 4-bit codes fit 16 bits
 // (8 * 2 * 15 * 127 = 30,480), so a group needs one more multiplication, by the row's two factors, to become 32-bit. Codes of 8 bits need it
 // after every step. Many rows share one unpacking of 4-bit codes to bytes.
 namespace RADIX_ISA {
-
-inline __m256i eight_ints(const float* x, __m256 inverse) { return _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), inverse)); }
-
-inline int32_t sum_of(__m256i v) {
-  __m128i x = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-  x = _mm_add_epi32(x, _mm_shuffle_epi32(x, 0x4e));
-  return _mm_cvtsi128_si32(_mm_add_epi32(x, _mm_shuffle_epi32(x, 0xb1)));
-}
-
-// The largest magnitude of each half, in all lanes of the lower and upper 128 bits.
-inline __m256 most_of_halves(const float* x) {
-  const F8 lower = max8(abs8(load8(x)), abs8(load8(x + 8))), upper = max8(abs8(load8(x + 16)), abs8(load8(x + 24)));
-  __m256 most = _mm256_max_ps(_mm256_permute2f128_ps(lower.v, upper.v, 0x20), _mm256_permute2f128_ps(lower.v, upper.v, 0x31));
-  most = _mm256_max_ps(most, _mm256_permute_ps(most, 0x4e));
-  return _mm256_max_ps(most, _mm256_permute_ps(most, 0xb1));
-}
-
-inline float quantize_group(const float* x, float unit, float factors_per_top, int8_t* codes, int32_t* factors) {
-  const __m256 wanted = _mm256_ceil_ps(_mm256_mul_ps(most_of_halves(x), _mm256_set1_ps(factors_per_top)));
-  const __m256 factor = _mm256_min_ps(wanted, _mm256_set1_ps(float(kFactors)));
-  const __m256 inverse = _mm256_and_ps(_mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_mul_ps(factor, _mm256_set1_ps(unit))),
-                                       _mm256_cmp_ps(factor, _mm256_setzero_ps(), _CMP_GT_OQ));
-  const __m256 first = _mm256_permute2f128_ps(inverse, inverse, 0x00), second = _mm256_permute2f128_ps(inverse, inverse, 0x11);
-  __m256i lower = _mm256_packs_epi32(eight_ints(x, first), eight_ints(x + 8, first));
-  __m256i upper = _mm256_packs_epi32(eight_ints(x + 16, second), eight_ints(x + 24, second));
-  lower = _mm256_permute4x64_epi64(lower, 0xd8);
-  upper = _mm256_permute4x64_epi64(upper, 0xd8);
-  const __m256i by_twos = _mm256_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15, 0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
-  const __m256i bytes = _mm256_shuffle_epi8(_mm256_packs_epi16(lower, upper), by_twos);
-  _mm256_storeu_si256((__m256i*)codes, bytes);
-  const __m256i numbers = _mm256_cvtps_epi32(factor);
-  *factors = _mm256_extract_epi32(numbers, 0) | _mm256_extract_epi32(numbers, 4) << 16;
-  const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
-  return float(sum_of(_mm256_madd_epi16(pairs, _mm256_set1_epi32(*factors))));
-}
 
 // One group of 16 outputs: 4-bit codes as bytes, scales and minimums as floats.
 struct alignas(64) WideGroup {
@@ -58,8 +23,6 @@ struct WideCodes {
   __m256 minimums(int g, int part) const { return _mm256_load_ps(groups[g].minimums + 8 * part); }
   bool has_minimums() const { return true; }
 };
-
-inline __m256 eight_halves(const uint16_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)); }
 
 struct StoredCodes {
   const uint8_t* bytes;
@@ -86,26 +49,6 @@ struct Codes8 : StoredCodes {
   static constexpr bool kIsSigned = true;
   using StoredCodes::StoredCodes;
   __m256i codes(int g, int s, int part) const { return _mm256_load_si256((const __m256i*)(bytes + 512 * size_t(g) + 64 * s + 32 * part)); }
-};
-
-// Rows of activations from one group on.
-struct RowsFrom {
-  const int8_t* codes;
-  const int32_t* factors;
-  const float* sums;
-  size_t stride;  // groups of a row
-
-  RowsFrom(const Activations& a, int num_in, int row, int group) : stride(size_t(num_in) / kGroup) {
-    const size_t at = row * stride + group;
-    codes = &a.codes[at * kGroup];
-    factors = &a.factors[at];
-    sums = &a.sums[at];
-  }
-  __m256i four(int row, int g, int s) const {
-    int32_t word;
-    std::memcpy(&word, codes + (row * stride + g) * kGroup + 4 * s, 4);
-    return _mm256_set1_epi32(word);
-  }
 };
 
 // The compiler may neither delay this sum nor reorder it with others: it would run out of registers.
@@ -139,7 +82,7 @@ __attribute__((noinline)) void tile(const Codes w, int count, const RowsFrom row
       const __m256i weights[2] = {w.codes(g, s, 0), w.codes(g, s, 1)};
 #pragma GCC unroll 4
       for (int i = 0; i < M; ++i) {
-        const __m256i x = rows.four(i, g, s);
+        const __m256i x = _mm256_set1_epi32(rows.word(i, g, s));
         for (int part = 0; part < 2; ++part) add_step<Codes::kIsSigned>(sum[i][part], s == 0, weights[part], x, factors[i]);
       }
     }

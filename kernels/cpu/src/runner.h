@@ -22,3 +22,13 @@ namespace avx2 {
 radix::AnyRunner* make_runner(const radix::Weights& weights);
 }
 #endif
+#if defined(RADIX_HAS_AVXVNNI)
+namespace avxvnni {
+radix::AnyRunner* make_runner(const radix::Weights& weights);
+}
+#endif
+#if defined(RADIX_HAS_AVX512VNNI)
+namespace avx512vnni {
+radix::AnyRunner* make_runner(const radix::Weights& weights);
+}
+#endif
