@@ -128,7 +128,9 @@ _OPTIONAL = frozenset({"max_tokens", "seed", "logprobs", "prompt_logprobs"})
 class Hints(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the program knows of the future; never changes a result."""
 
-    num_forks: int = 0  # branches that will continue from here: its pages are evicted last, until they came
+    num_forks: int = (
+        0  # branches that will continue from here: its pages are evicted last, until they came
+    )
     last_use: bool = False  # nothing will continue from here: the output's pages are evicted first
     priority: int = 0  # larger runs earlier among equals
 
