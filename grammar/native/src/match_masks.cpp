@@ -10,6 +10,7 @@ namespace radix {
 namespace {
 
 constexpr u32 kDenseWordsMin = 256;
+constexpr u32 kWordsPerDifference = 4;  // of a row, for each word in which it differs, where it is kept as differences
 constexpr u32 kMaxReturns = 64;  // with more callers known, states are taken as they are
 constexpr u32 kWholeTrie = 0;
 
@@ -67,8 +68,11 @@ i64 Masks::add(u32 root_set, u32 state, u32* out, u32 num_returns, bool is_first
         } else {
             for (u32 word = 0; word < num_words; ++word) out[word] |= entry.bits[word];
         }
+    } else if (is_first) {
+        if (entry.base) std::copy(entry.base, entry.base + num_words, out);
+        else std::fill(out, out + num_words, 0);
+        for (std::size_t i = 0; i < entry.words.size(); ++i) out[entry.words[i]] = entry.bits[i];
     } else {
-        if (is_first) std::fill(out, out + num_words, 0);
         for (std::size_t i = 0; i < entry.words.size(); ++i) out[entry.words[i]] |= entry.bits[i];
     }
     i64 worst_cost = cost_sum(entry.worst_cost, (*states_)[state].worst_cost);
@@ -125,16 +129,7 @@ u32 Masks::walk(u32 root_set, u32 state) {
     }
     entry->key = u64(root_set) << 32 | state;
     entry->worst_cost = found.worst_cost;
-    const std::size_t used = row_.size() - std::size_t(std::count(row_.begin(), row_.end(), 0u));
-    entry->is_dense = used >= kDenseWordsMin;
-    if (entry->is_dense) {
-        entry->bits = row_;
-    } else {
-        entry->words.reserve(used);
-        entry->bits.reserve(used);
-        for (u32 word = 0; word < row_.size(); ++word)
-            if (row_[word]) entry->words.push_back(word), entry->bits.push_back(row_[word]);
-    }
+    keep_row(*entry, root_set == kWholeTrie);
     u32 slot = u32(entries_.size());
     if (!free_slots_.empty()) {
         slot = free_slots_.back();
@@ -149,6 +144,35 @@ u32 Masks::walk(u32 root_set, u32 state) {
         slots_[u64(root_set) << 32 | state] = slot;
     }
     return slot;
+}
+
+// Keeps `row_`: as it is, or the words in which it differs from an empty row or, at the start of a mask, from all tokens of a slice.
+void Masks::keep_row(Entry& entry, bool is_start) {
+    auto differs = [&](u32 word, const u32* base) { return row_[word] != (base ? base[word] : 0); };
+    auto num_different = [&](const u32* base) {
+        std::size_t count = 0;
+        for (u32 word = 0; word < row_.size(); ++word) count += differs(word, base);
+        return count;
+    };
+    std::size_t used = num_different(nullptr);
+    entry.is_dense = used >= kDenseWordsMin;
+    for (const Slice& slice : vocabulary_->slices) {
+        if (!is_start || !slice.num_tokens || used < kDenseWordsMin) break;
+        const u32* base = vocabulary_->slice_row(slice, slice.max_chars);
+        const std::size_t count = num_different(base);
+        if (count >= used || count * kWordsPerDifference > row_.size()) continue;
+        entry.base = base;
+        entry.is_dense = false;
+        used = count;
+    }
+    if (entry.is_dense) {
+        entry.bits = row_;
+        return;
+    }
+    entry.words.reserve(used);
+    entry.bits.reserve(used);
+    for (u32 word = 0; word < row_.size(); ++word)
+        if (differs(word, entry.base)) entry.words.push_back(word), entry.bits.push_back(row_[word]);
 }
 
 // Groups the stopped nodes begin .. end of one trie by state.

@@ -45,7 +45,8 @@ private:
         u32 older, newer;
         bool is_dense;
         i64 worst_cost;
-        std::vector<u32> words;  // places, or empty if dense
+        const u32* base = nullptr;  // all tokens of a slice, where the row is that but for some words
+        std::vector<u32> words;     // places of what differs from `base` or from nothing; empty if dense
         std::vector<u32> bits;
         std::vector<std::pair<u32, u32>> groups;  // (abstract state, root set)
         std::size_t num_bytes() const {
@@ -59,6 +60,7 @@ private:
     i64 add(u32 root_set, u32 state, u32* out, u32 num_returns, bool is_first);
     u32 entry_of(u32 root_set, u32 state);
     u32 walk(u32 root_set, u32 state);
+    void keep_row(Entry& entry, bool is_start);
     void group(u32 trie, std::size_t begin, std::size_t end, Entry& entry);
     u32 root_set(u32 trie, const std::vector<u32>& nodes);
     void add_within(u32 state, u32* out, i64 max_cost);

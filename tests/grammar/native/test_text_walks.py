@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from itertools import product
 
 import pytest
 from toy_vocabulary import allowed, byte_vocabulary, matcher_of
@@ -49,3 +50,22 @@ def test_a_token_below_an_exception_goes_on_behind_the_end_of_its_region() -> No
         assert (ids[b"xyq"] in mask) == (lead != b"!"), "the caller goes on with yq"
         assert {ids[b"xyz"], ids[b"xb"], ids[b"xw"], ids[b"ab"]} <= mask
         assert not {ids[b"xya"], ids[b"xyw"], ids[b"xyqq"], ids[b"xyza"]} & mask
+
+
+def test_a_mask_near_a_whole_slice_is_kept_as_what_differs() -> None:
+    words = [bytes(word) for word in product(b"abcdefghijklmnopqrstu", repeat=3)]
+    vocabulary = byte_vocabulary(*words)
+    row_bytes = (vocabulary.vocab_size + 31) // 32 * 4
+    text = seq(byte_set(others(b"c")), star(byte_set(LETTERS)))
+    grammar = Grammar({"start": seq(text, lit("!"))}, "start")
+    program = compile_by_passes(grammar, vocabulary.alphabet, Limits())
+    python = matcher_of(program, vocabulary)
+    masks = NativeMasks(program.to_body(), vocabulary)
+    native = NativeMatcher(masks)
+    for _ in ("without the words with c", "behind a word: all of them"):
+        before = masks.num_memo_bytes
+        for _ in range(2):  # walked, and from the memo
+            assert allowed(native, vocabulary) == allowed(python, vocabulary)
+        assert 0 < masks.num_memo_bytes - before < row_bytes / 2
+        assert native.advance_bytes(b"abc")
+        assert python.advance_bytes(b"abc")
