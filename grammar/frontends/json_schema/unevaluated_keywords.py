@@ -102,8 +102,7 @@ def _contributes(reading: Reading, node: Node, seen: set[Node]) -> bool:
     schema = reading.keywords(node)
     if not _EVALUATING.isdisjoint(schema):
         return True
-    # it is looked at before it is read; unknown keywords are told of then
-    check(schema, node.pointer, leave_out=lambda *_: None)
+    check(schema, node.pointer, leave_out=_told_when_read)
     document = reading.document
     below: list[Node] = [document.child(node, k) for k in _SINGLE if k in schema]
     for keyword in _LISTS:
@@ -115,6 +114,10 @@ def _contributes(reading: Reading, node: Node, seen: set[Node]) -> bool:
         )
     below.extend(document.refer(node, k, schema[k]) for k in REFERENCES if k in schema)
     return any(_contributes(reading, one, seen) for one in below)
+
+
+def _told_when_read(place: str, keyword: str, reason: str) -> None:
+    """For unknown keywords of a schema that is looked at before it is read."""
 
 
 # ---------------------------------------------------------------------------------------------- what a watch becomes
