@@ -129,7 +129,7 @@ def _compiler() -> str | None:
 def _takes(flags: list[str]) -> bool:
     """Whether the compiler knows all of them."""
     compiler = _compiler()
-    command = [str(compiler), "-Werror", *flags, "-fsyntax-only", "-x", "c++", os.devnull]
+    command = [str(compiler), *flags, "-fsyntax-only", "-x", "c++", os.devnull]
     return compiler is not None and _run(command) is None
 
 

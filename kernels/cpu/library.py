@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 PATH = Path(__file__).with_name("_native.so")
 
 KINDS = {"f32": 0, "bf16": 1, "q4": 2, "q8": 3}
