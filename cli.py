@@ -7,11 +7,10 @@ configs (`flags.py`).
 
 from __future__ import annotations
 
-import enum
 import io
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -54,15 +53,6 @@ GrammarFile = Annotated[
     Path | None,
     typer.Option("--grammar", help="A file with a grammar, Lark or GBNF, of the answer."),
 ]
-
-
-class BenchSubject(enum.Enum):
-    """What `bench` measures."""
-
-    ENGINE = "engine"
-    STEP = "step"
-
-
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -314,8 +304,8 @@ def extract(
 @with_fields(EngineConfig)
 def bench(
     what: Annotated[
-        BenchSubject, typer.Argument(help="engine: the whole; step: decoding steps alone.")
-    ] = BenchSubject.ENGINE,
+        Literal["engine", "step"], typer.Argument(help="The whole, or decoding steps alone.")
+    ] = "engine",
     quick: Annotated[bool, typer.Option("--quick", help="A fraction of the work.")] = False,
     profile: Annotated[
         bool, typer.Option("--profile", help="With step: what each part of it takes.")
@@ -328,7 +318,7 @@ def bench(
     from radixlm.offline import Engine
     from radixlm.reports import print_bench
 
-    if what is BenchSubject.STEP:
+    if what == "step":
         config = EngineConfig.create(**options)
         report = measure_steps(config, num_steps=20 if quick else 100, in_parts=profile)
     else:

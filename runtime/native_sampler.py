@@ -44,24 +44,7 @@ class NativeSampler:
         logits = np.ascontiguousarray(logits, np.float32)
         seeds = np.ascontiguousarray(batch.seeds, np.uint64)
         outcome = np.empty((2, num_rows), np.int32)
-        ints, addresses = gather(
-            np.int32,
-            rows=batch.rows,
-            top_k=batch.top_k,
-            positions=batch.positions,
-            choices=batch.choice_index,
-            num_logprobs=batch.num_logprobs,
-        )
-        floats, more = gather(
-            np.float32,
-            temperature=batch.temperature,
-            top_p=batch.top_p,
-            min_p=batch.min_p,
-            typical_p=batch.typical_p,
-            repetition=batch.repetition_penalty,
-            frequency=batch.frequency_penalty,
-            presence=batch.presence_penalty,
-        )
+        memory, addresses = _row_arguments(batch)
         rare = _sparse_arguments(batch, masks)
         logprobs = found = None
         if num_rows and (width := int(batch.num_logprobs.max())) >= 0:
@@ -89,15 +72,37 @@ class NativeSampler:
                 token_ids=at,
                 reasons=at + 4 * num_rows,
                 **addresses,
-                **more,
                 **{name: address_of(array) for name, array in rare.items()},
             )
         )
-        del ints, floats  # which the call read
+        del memory  # which the call read
         token_ids, reasons = outcome
         failed: list[int] = np.flatnonzero(reasons).tolist()
         errors = tuple((k, _REASONS[int(reasons[k])]) for k in failed)
         return StepResult(token_ids, logprobs, found, errors)
+
+
+def _row_arguments(batch: SamplingBatch) -> tuple[object, dict[str, int]]:
+    """One number a row: the memory, and where each argument begins."""
+    ints, addresses = gather(
+        np.int32,
+        rows=batch.rows,
+        top_k=batch.top_k,
+        positions=batch.positions,
+        choices=batch.choice_index,
+        num_logprobs=batch.num_logprobs,
+    )
+    floats, more = gather(
+        np.float32,
+        temperature=batch.temperature,
+        top_p=batch.top_p,
+        min_p=batch.min_p,
+        typical_p=batch.typical_p,
+        repetition=batch.repetition_penalty,
+        frequency=batch.frequency_penalty,
+        presence=batch.presence_penalty,
+    )
+    return (ints, floats), addresses | more
 
 
 def _sparse_arguments(batch: SamplingBatch, masks: U32 | None) -> Arrays:

@@ -66,13 +66,7 @@ def read_gguf_tokenizer(metadata: Mapping[str, Any], num_rows: int | None = None
             place="tokenizer.ggml.token_type",
         )
     ids = _ids(metadata, tokens)
-    special = {
-        token: index
-        for index, (token, token_type) in enumerate(zip(tokens, token_types, strict=True))
-        if token_type == _CONTROL
-        or (token_type == _UNKNOWN and kind == "llama")
-        or index in ids.declared
-    }
+    special = _special(tokens, token_types, kind, ids.declared)
     if kind == "gpt2":
         tokens_spelled, spelled = _byte_spelling(tokens)
         pre_tokenizer = pre_tokenizer_of(_text(metadata, "tokenizer.ggml.pre", default="default"))
@@ -94,11 +88,7 @@ def read_gguf_tokenizer(metadata: Mapping[str, Any], num_rows: int | None = None
             hint='Kinds: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE)',
         )
     vocabulary = frozenset(tokens_spelled)
-    added = [
-        token
-        for token, token_type in zip(tokens, token_types, strict=True)
-        if token_type == _USER_DEFINED and token in vocabulary
-    ]
+    added = _added(tokens, token_types, vocabulary)
     return TokenizerParts(
         backend=lambda: _match_whole(make(), added),
         pipeline={
@@ -118,6 +108,26 @@ def read_gguf_tokenizer(metadata: Mapping[str, Any], num_rows: int | None = None
         chat_template=_text(metadata, "tokenizer.chat_template", default="") or None,
         template_variables=ids.variables,
     )
+
+
+def _special(
+    tokens: list[str], token_types: list[int], kind: str, declared: frozenset[int]
+) -> dict[str, int]:
+    return {
+        token: index
+        for index, (token, token_type) in enumerate(zip(tokens, token_types, strict=True))
+        if token_type == _CONTROL
+        or (token_type == _UNKNOWN and kind == "llama")
+        or index in declared
+    }
+
+
+def _added(tokens: list[str], token_types: list[int], vocabulary: frozenset[str]) -> list[str]:
+    return [
+        token
+        for token, token_type in zip(tokens, token_types, strict=True)
+        if token_type == _USER_DEFINED and token in vocabulary
+    ]
 
 
 def _match_whole(backend: tokenizers.Tokenizer, added: list[str]) -> tokenizers.Tokenizer:
