@@ -191,7 +191,7 @@ def run(
     from radixlm.lang.program_file import load_program, read_arguments
     from radixlm.lang.trace import TracingBackend
     from radixlm.offline import Engine
-    from radixlm.reports import print_state, print_trace
+    from radixlm.reports import print_state, show_trace
 
     loaded = load_program(program)
     given = read_arguments(loaded, arguments or [])
@@ -208,11 +208,7 @@ def run(
             print_state(state, as_json=as_json)
         finally:
             if tracing is not None:
-                if trace:
-                    print_trace(tracing)
-                for path, draw in ((html, tracing.html), (svg, tracing.svg)):
-                    if path is not None:
-                        path.write_text(draw(), encoding="utf-8")
+                show_trace(tracing, as_text=trace, html=html, svg=svg)
 
 
 @app.command(cls=PanelCommand)
@@ -387,10 +383,8 @@ def main() -> None:
     from radixlm.errors import RadixError, UserError
 
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="backslashreplace"
-            )  # a terminal that cannot show a character is no failure
+        if isinstance(stream, io.TextIOWrapper):  # a character it cannot show is no failure
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except RadixError as error:

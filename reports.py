@@ -75,6 +75,17 @@ def _print_state(
     print(f"({', '.join(f'{value} {name}' for name, value in usage.items())})", file=sys.stderr)
 
 
+def show_trace(
+    trace: TracingBackend, *, as_text: bool, html: Path | None, svg: Path | None
+) -> None:
+    """The tree of prefixes, on the terminal and as files, as asked."""
+    if as_text:
+        print_trace(trace)
+    for path, draw in ((html, trace.html), (svg, trace.svg)):
+        if path is not None:
+            path.write_text(draw(), encoding="utf-8")
+
+
 def print_trace(trace: TracingBackend) -> None:
     """The tree of prefixes, in colours on a terminal."""
     if not sys.stdout.isatty():

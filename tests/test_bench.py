@@ -44,7 +44,7 @@ def test_a_report_is_a_table_or_json(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.model
 def test_steps_are_timed_by_part_and_the_parts_make_the_whole(smollm2_files: ModelFiles) -> None:
     config = EngineConfig.create(model=smollm2_files.name, num_pages=256, threads=1)
-    if config.kernels == "auto" and not can_serve(config.dtype):
+    if config.kernels == "auto" and not can_serve(config.dtype, config.kv_dtype):
         pytest.skip("the native kernels were not built")
     rows = bench.measure_steps(config, num_steps=3, in_parts=True).rows
     assert {row.group for row in rows} == {"step of 1 stream", "step of 32 streams"}

@@ -48,7 +48,7 @@ def test_every_option_of_the_engine_is_a_flag(name: str) -> None:
         ("generate", {*GenerateOptions.__annotations__, "prompt"}),
         ("chat", {*GenerateOptions.__annotations__, "message", "system"}),
         ("serve", OF_SERVER),
-        ("run", {*inspect.signature(Program.run).parameters, "max_tokens", "temperature", "program", "arguments", "trace", "as_json"}),
+        ("run", {*inspect.signature(Program.run).parameters, "max_tokens", "temperature", "program", "arguments", "trace", "html", "svg", "as_json"}),
         ("extract", {*inspect.signature(extract_files).parameters, *ExtractOptions.__annotations__, "files", "restart"}),
     ],
 )  # fmt: skip

@@ -315,8 +315,8 @@ def test_close_fails_what_is_pending_and_leaves_no_process_and_no_file() -> None
     runtime = start()
     assert stat.S_IMODE(runtime._folder.stat().st_mode) == 0o700
     future, _ = stream_long(runtime)
+    wait_until(lambda: len(set(descendants(os.getpid())) - before) == 3, 10.0, "the compile worker")
     mine = set(descendants(os.getpid())) - before
-    assert len(mine) == 3
     runtime.close()
     runtime.close()
     with pytest.raises(ServiceError, match="closed"):
@@ -329,7 +329,9 @@ def test_close_fails_what_is_pending_and_leaves_no_process_and_no_file() -> None
 
 
 def test_gateway_and_compile_worker_never_load_torch(runtime: Runtime) -> None:
-    (worker,) = descendants(runtime.pids()["gateway"])
+    gateway = runtime.pids()["gateway"]
+    wait_until(lambda: bool(descendants(gateway)), 10.0, "the compile worker")
+    (worker,) = descendants(gateway)
     for pid in (runtime.pids()["gateway"], worker):
         assert has_mapped(pid, "zmq")
         assert not has_mapped(pid, "torch")
