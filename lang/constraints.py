@@ -7,6 +7,7 @@ spec: what a grammar refuses is found later, when it is compiled.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from ..runtime.messages import Output
 
 Decode: TypeAlias = "Callable[[Output], Any]"
+
+_FILE_NAME = re.compile(r"[\w./\\-]+\.(?:lark|gbnf)")
 
 CONSTRAINT_NAMES = ("regex", "choices", "json_schema", "schema", "grammar")
 
@@ -34,7 +37,7 @@ def only_constraint(options: Mapping[str, Any], asker: str) -> tuple[str, Any] |
 
 def text_spec(name: str, value: Any) -> Regex | Choice | JsonSchema | Lark | Gbnf | AfterReasoning:
     """The spec of `regex`, `choices`, `json_schema` or `grammar`. ProgramError, PromptError for a value that is none."""
-    from ..grammar.spec import Choice, JsonSchema, Regex
+    from ..grammar.spec import Choice, Regex
 
     if name == "regex":
         return Regex(check_regex(value))
@@ -42,7 +45,7 @@ def text_spec(name: str, value: Any) -> Regex | Choice | JsonSchema | Lark | Gbn
         return Choice(check_choices(value))
     if name == "grammar":
         return check_grammar(value)
-    return value if isinstance(value, JsonSchema) else JsonSchema(schema_text(value))
+    return check_json_schema(value)
 
 
 def constraint_of(options: Mapping[str, Any]) -> tuple[Spec | None, Decode]:
@@ -104,7 +107,31 @@ def check_grammar(grammar: object) -> Lark | Gbnf | AfterReasoning:
             place="grammar",
             hint="It is a text, or a Lark, Gbnf or AfterReasoning of radixlm.grammar.spec",
         )
+    if _FILE_NAME.fullmatch(grammar):
+        raise ProgramError(
+            f"grammar={grammar!r} looks like the name of a file",
+            place="grammar",
+            hint="Pass its text: Path(...).read_text()",
+        )
     return spec_of_text(grammar)
+
+
+def check_json_schema(schema: object) -> JsonSchema:
+    """The spec of a JSON Schema given as dict, text or spec (whose text may be a dict too). ProgramError for what is none, and for options that are not."""
+    from typing import get_args
+
+    import msgspec
+
+    from ..grammar.spec import JsonSchema, Whitespace
+
+    if not isinstance(schema, JsonSchema):
+        return JsonSchema(schema_text(schema))
+    try:
+        whole = msgspec.structs.replace(schema, text=schema_text(schema.text))
+        return msgspec.convert(msgspec.to_builtins(whole), JsonSchema)
+    except msgspec.ValidationError as error:
+        allowed = f"whitespace is one of {', '.join(get_args(Whitespace))}"
+        raise ProgramError(f"JsonSchema: {error}", place="json_schema", hint=allowed) from None
 
 
 def schema_text(schema: object) -> str:

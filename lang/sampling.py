@@ -51,12 +51,15 @@ _FLOATS = frozenset(
 ) - {"logit_bias"}
 
 
-def clean_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with lists as tuples. SamplingError names an unknown option or a value of the wrong type."""
+def clean_options(options: Mapping[str, Any], others: Iterable[str] = ()) -> dict[str, Any]:
+    """The options with lists as tuples. SamplingError names an unknown option or a value of the wrong type.
+
+    `others`: what else the caller takes, for the hint.
+    """
     clean: dict[str, Any] = {}
     for name, value in options.items():
         if name not in OPTION_NAMES:
-            near = get_close_matches(name, OPTION_NAMES, n=1)
+            near = get_close_matches(name, {*OPTION_NAMES, *others}, n=1)
             hint = f"Did you mean {near[0]}?" if near else ""
             raise SamplingError(f"unknown option {name!r}", place=name, hint=hint)
         if name in _LISTS:

@@ -44,6 +44,8 @@ def draw_sample(matcher: Matcher, vocabulary: Vocabulary, choose: random.Random)
             break
         towards_end = matcher.distance() if choose.random() < _HASTE else budget - num_tokens
         allowed = allowed_tokens(matcher, vocabulary, max(towards_end, 1))
+        if not allowed:
+            break  # the text may end here, and nothing that goes on ends within these tokens
         plain = [i for i in allowed if _is_plain(vocabulary.token_bytes[i] or b"")]
         dark = [i for i in allowed if (vocabulary.token_bytes[i] or b"").strip()]
         token_id = choose.choice(plain or dark or allowed)

@@ -23,7 +23,7 @@ from ..ir import Node
 from ..sampling import clean_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Unpack
 
     from ...grammar.spec import AfterReasoning, Gbnf, JsonSchema, Lark, Spec
@@ -85,7 +85,8 @@ def gen(
     elif found is not None:
         constraint = text_spec(*found)
         decode = partial(_choice_of, check_choices(choices)) if choices is not None else text_of
-    return Gen(checked_name(name), _own_options(max_tokens, options), constraint, decode)
+    own = _own_options(max_tokens, options, options_of_constraint)
+    return Gen(checked_name(name), own, constraint, decode)
 
 
 def gen_int(
@@ -152,8 +153,10 @@ def _check_bounds(**bounds: object) -> None:
             raise ProgramError(f"{name}={value!r:.80} is not a whole number", place=name)
 
 
-def _own_options(max_tokens: int | None, options: SamplingOptions) -> dict[str, Any]:
-    own = clean_options(cast("dict[str, Any]", options))
+def _own_options(
+    max_tokens: int | None, options: SamplingOptions, others: Iterable[str] = ()
+) -> dict[str, Any]:
+    own = clean_options(cast("dict[str, Any]", options), others)
     return own if max_tokens is None else {**own, **clean_options({"max_tokens": max_tokens})}
 
 

@@ -201,6 +201,12 @@ def test_limits_that_are_half_used_are_named() -> None:
     assert [(use.name, use.used, use.limit) for use in found.limits_near] == [("spec_bytes", 5, 8)]
 
 
+@pytest.mark.parametrize("pattern", ["(ab)*", "(-[0-9]{4})+", "[a-c]{2}(-[a-c]{2}){0,3}", "x?"])
+def test_a_text_that_may_end_or_go_on_for_several_tokens_has_a_sample(pattern: str) -> None:
+    for seed in range(8):
+        assert re.fullmatch(pattern, explain(Regex(pattern), BYTES, seed=seed).sample)
+
+
 def test_an_explanation_is_told_in_lines() -> None:
     spec = schema(
         title="T",

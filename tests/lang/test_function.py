@@ -23,6 +23,7 @@ from radixlm import (
     gen,
     set_default_backend,
 )
+from radixlm.grammar.spec import JsonSchema
 from radixlm.runtime.messages import Abort
 
 
@@ -89,6 +90,23 @@ def test_wrong_options_are_refused_by_name(options: dict[str, object], place: st
 def test_an_unknown_option_of_gen_names_the_nearest_known() -> None:
     with pytest.raises(SamplingError, match="Did you mean temperature"):
         gen("x", temprature=1.0)  # type: ignore[reportCallIssue]
+    with pytest.raises(SamplingError, match="Did you mean json_schema"):
+        gen("x", jsonschema={})  # type: ignore[reportCallIssue]
+
+
+def test_what_is_nearly_a_constraint_says_what_would_be_one() -> None:
+    for spec, words in (
+        (JsonSchema("{}", whitespace="pretty"), "one of compact, single_space"),  # type: ignore[arg-type]
+        (JsonSchema("{}", any_order=1), "any_order"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ProgramError, match=words):
+            gen("x", json_schema=spec)
+    with pytest.raises(ProgramError, match="looks like the name of a file"):
+        gen("x", grammar="rules/expr.lark")
+    as_dict = JsonSchema({"type": "null"}, any_order=True)  # type: ignore[arg-type]
+    assert gen("x", json_schema=as_dict).constraint == JsonSchema(
+        '{"type": "null"}', any_order=True
+    )
 
 
 def test_bind_keeps_arguments_and_options_and_may_be_overridden() -> None:
