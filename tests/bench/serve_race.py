@@ -113,8 +113,8 @@ def main() -> None:
     if not HARNESS.exists():
         sys.exit(f"the serving harness is not there: {HARNESS}")
     rounds: dict[str, list[Results]] = {}
+    void_rounds: dict[str, list[Results]] = {}
     starts: dict[str, list[dict[str, Any]]] = {}
-    num_void = 0
     field = servers(options)
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(options.rounds):
@@ -142,7 +142,12 @@ def main() -> None:
     )
     print(f"machine: {machine_facts()}")
     if options.out:
-        whole = {"machine": machine_facts(), "rounds": rounds, "starts": starts, "void": num_void}
+        whole = {
+            "machine": machine_facts(),
+            "rounds": rounds,
+            "starts": starts,
+            "void": void_rounds,
+        }
         Path(options.out).write_text(json.dumps(whole, indent=1))
 
 
