@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 
-CHILD_ROLES = ("engine", "gateway", "compile-worker")
-
 
 def main() -> int:
     """Run a child's role, or the command line."""
-    if len(sys.argv) > 1 and sys.argv[1] in CHILD_ROLES:
+    try:
+        from radixlm.runtime.roles import ROLES
         from radixlm.runtime.roles import main as run_role
 
-        return run_role(sys.argv[1:])
-    try:
+        if len(sys.argv) > 1 and sys.argv[1] in ROLES:
+            return run_role(sys.argv[1:])
         from radixlm.cli import main as run_command_line
     except KeyboardInterrupt:  # Ctrl-C while it is still being imported
         return 130

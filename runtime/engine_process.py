@@ -216,8 +216,10 @@ def build_runner(config: EngineConfig, files: ModelFiles) -> Runner:
     if config.kernels in _NATIVE:
         from .native_runner import can_serve, open_native_runner
 
-        if can_serve(config.dtype, config.kv_dtype) and weights_of(config, files).find() is None:
-            _pack_in_a_child(config)
+        if can_serve(config.dtype, config.kv_dtype):
+            weights = weights_of(config, files)
+            if weights.find() is None and weights.can_be_kept():
+                _pack_in_a_child(config)
         native = open_native_runner(files, cache_dir=Path(config.cache_dir), **options)
         if native is not None:
             return cast("Runner", native)
@@ -249,13 +251,18 @@ def weights_of(config: EngineConfig, files: ModelFiles) -> PackedWeights:
 def _pack_in_a_child(config: EngineConfig) -> None:
     """Make the packed file in another process, so that this one never holds torch. If that fails it is done here, and the error seen."""
     command = [sys.executable, "-P", "-m", "radixlm", "pack-weights", "--config", config.to_json()]
-    subprocess.run(
+    done = subprocess.run(
         [*command, "--parent", str(os.getpid())],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
         check=False,
     )
+    if done.returncode:
+        tail = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        log.warning("packing the weights ended with status %d: %s", done.returncode, tail[0])
 
 
 def seed_source(base: int) -> Callable[[], int]:

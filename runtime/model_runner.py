@@ -46,7 +46,6 @@ class PendingStep:
 class ModelRunner:
     """A model with `num_pages` pages of K/V, ready for `launch` and `finish`.
 
-    kv_dtype: str  # type of keys and values
     `num_pages` 0: as many as `kv_bytes` holds. `quantization`: "file" lets a backend that can compute with a file's quantized weights do so,
     "none" makes floats of them. `kv_dtype` "auto": what the backend prefers. `threads` 0: torch's own choice; otherwise set for the whole process. `sample` replaces
     the sampler (tests). Raises ModelError for files that cannot be run and ConfigError for an option that cannot be met.

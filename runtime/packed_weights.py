@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,14 @@ class PackedWeights:
             if model is not None:
                 return path, model
         return None
+
+    def can_be_kept(self) -> bool:
+        """Whether some folder would take the file, or could be made."""
+        for path in self.paths():
+            folder = next(each for each in path.parents if each.exists())
+            if os.access(folder, os.W_OK):
+                return True
+        return False
 
     def load(self) -> PackedModel | None:
         """From the file, or packed and stored. None when the kernels do not take the model's shape; ModelError for damaged files."""

@@ -15,7 +15,10 @@ _FIRST_TOKENS = 128  # before anything was measured
 _MIN_TOKENS = 16  # fewer would cost more in fixed parts than in tokens
 _STREAM_STEPS = 6  # a step with prompts may last as long as so many steps of streams alone
 _WEIGHT = 0.2  # of the newest step in the averages
-_MAX_CHANGE = 2.0  # one step's cost counts as at most so many times the average: the machine may have been away
+_WEIGHT_DOWN = (
+    0.5  # of a cheaper one: a machine that was away makes steps dear, nothing makes them too cheap
+)
+_MAX_CHANGE = 2.0  # one step's cost counts as at most so many times the average
 
 
 @dataclass(slots=True)
@@ -24,14 +27,18 @@ class PrefillPace:
 
     max_tokens: int
     pause_s: float
-    stream_s: float = 0.0  # a step of streams alone; 0: not seen yet
-    token_s: float = 0.0  # one prompt token more; 0: not seen yet
+    stream_s: float | None = None  # a step of streams alone; None: not seen yet
+    token_s: float | None = None  # one prompt token more; None: not seen yet
+    num_steps: int = (
+        0  # with prompts; the first one reads the weights from disk and teaches nothing
+    )
 
     def num_tokens(self) -> int:
         """Prompt tokens for the next step that has streams."""
-        if not self.token_s:
+        if self.token_s is None:
             return min(_FIRST_TOKENS, self.max_tokens)
-        room_s = max(self.pause_s, _STREAM_STEPS * self.stream_s) - self.stream_s
+        stream_s = self.stream_s or 0.0
+        room_s = max(self.pause_s, _STREAM_STEPS * stream_s) - stream_s
         if room_s >= self.max_tokens * self.token_s:
             return self.max_tokens
         return min(max(int(room_s / self.token_s), _MIN_TOKENS), self.max_tokens)
@@ -42,12 +49,13 @@ class PrefillPace:
         if num_streams and not num_prompt:
             self.stream_s = _moved(self.stream_s, seconds)
         elif num_prompt >= _MIN_TOKENS:
-            beside_s = self.stream_s if num_streams else 0.0
-            self.token_s = _moved(self.token_s, max(seconds - beside_s, 0.0) / num_prompt)
+            self.num_steps += 1
+            beside_s = (self.stream_s or 0.0) if num_streams else 0.0
+            if self.num_steps > 1:
+                self.token_s = _moved(self.token_s, max(seconds - beside_s, 0.0) / num_prompt)
 
 
-def _moved(average: float, value: float) -> float:
-    if not average:
-        return value
-    value = min(max(value, average / _MAX_CHANGE), average * _MAX_CHANGE)
-    return average + _WEIGHT * (value - average)
+def _moved(average: float | None, value: float) -> float:
+    if average is None or value < average:
+        return value if average is None else average + _WEIGHT_DOWN * (value - average)
+    return average + _WEIGHT * (min(value, average * _MAX_CHANGE) - average)

@@ -19,6 +19,7 @@ from .process_watch import die_with_parent
 ROLES = ("engine", "gateway", "compile-worker", "pack-weights")
 ERROR_MARK = "radixlm-error: "
 EXIT_STATUS_OF_ERROR = 3
+EXIT_STATUS_OF_NOT_PACKED = 4  # the kernels do not take the model, or no folder takes the file
 
 
 def main(arguments: list[str]) -> int:
@@ -53,7 +54,8 @@ def _run(options: argparse.Namespace, config: EngineConfig) -> None:
     elif options.role == "pack-weights":
         from .engine_process import pack_weights
 
-        pack_weights(config)
+        if pack_weights(config) is None:
+            sys.exit(EXIT_STATUS_OF_NOT_PACKED)
     else:
         from .compile_worker import run as run_worker
 

@@ -40,7 +40,7 @@ class StepTimes:
 def profile_steps(
     config: EngineConfig, batch_sizes: Sequence[int] = (1, 32), num_steps: int = 100
 ) -> list[StepTimes]:
-    """Measure decoding with each number of streams. ConfigError where the native kernels do not serve."""
+    """Measure decoding with each number of streams, at most `max_running`. ConfigError where the native kernels do not serve."""
     spent: dict[str, float] = {}
 
     def timed(runner: Runner) -> Runner:
@@ -51,7 +51,7 @@ def profile_steps(
 
     engine, _, _ = build_engine(config, 0, timed)
     found: list[StepTimes] = []
-    for num_streams in batch_sizes:
+    for num_streams in sorted({min(size, config.max_running) for size in batch_sizes}):
         _start_streams(engine, num_streams, num_steps)
         rows: list[tuple[float, ...]] = []
         for _ in range(num_steps):
@@ -78,6 +78,12 @@ def _start_streams(engine: Engine, num_streams: int, num_steps: int) -> None:
         engine.receive(m.Submit(f"{num_streams} {number}", ids, params))
     computed = -1.0
     while computed != num_streams:
+        if not engine.has_work:
+            raise ConfigError(
+                f"{num_streams} streams do not decode at once with these options",
+                place="max_running",
+                hint="Raise max_running, num_pages or context_length",
+            )
         before = engine.stats()["computed_tokens"]
         engine.step()
         computed = engine.stats()["computed_tokens"] - before

@@ -50,7 +50,7 @@ class PackedModel:
 
     @classmethod
     def from_header(cls, header: Tree, blocks: Sequence[Block]) -> PackedModel:
-        """What `header` described. KeyError, TypeError for another layout."""
+        """What `header` described, unchecked (`packed_check.is_sound` does that)."""
         return cls(DecoderShape(**header["shape"]), header["weights"], header["layers"], blocks)
 
 

@@ -10,10 +10,14 @@ Written under another name and moved into place; readers never see half a file.
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import json
 import mmap
 import os
 import struct
+import tempfile
+import time
 import zlib
 from pathlib import Path
 from typing import Any
@@ -22,12 +26,14 @@ import numpy as np
 
 from .library import ABI_VERSION
 from .packed import Block, PackedModel, Tree
+from .packed_check import is_sound
 
 Key = dict[str, Any]
 
 _MAGIC = b"RADIXPAK"
 _PREFIX = struct.Struct("<8sII")
 _ALIGNMENT = 64
+_STALE_S = 3600.0  # nobody writes a file for so long
 
 
 def write(path: Path, key: Key, model: PackedModel) -> None:
@@ -48,9 +54,11 @@ def write(path: Path, key: Key, model: PackedModel) -> None:
     }
     text = json.dumps(header).encode()
     start = _aligned(_PREFIX.size + len(text))
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    _remove_stale_parts(path)
+    descriptor, name = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
+    part = Path(name)
     try:
-        with part.open("xb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             file.write(_PREFIX.pack(_MAGIC, len(text), zlib.crc32(text)))
             file.write(text)
             for (begin, _), block in zip(places, model.blocks, strict=True):
@@ -58,9 +66,18 @@ def write(path: Path, key: Key, model: PackedModel) -> None:
                 file.write(block)
             file.flush()
             os.fsync(file.fileno())
+        part.chmod(0o644)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _remove_stale_parts(path: Path) -> None:
+    """What writers that were killed left beside `path`."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        with contextlib.suppress(OSError):
+            if time.time() - part.stat().st_mtime > _STALE_S:
+                part.unlink()
 
 
 def read(path: Path, key: Key) -> PackedModel | None:
@@ -70,8 +87,9 @@ def read(path: Path, key: Key) -> PackedModel | None:
         if found is None or found[0]["abi"] != ABI_VERSION or found[0]["key"] != key:
             return None
         header, blocks = found
-        return PackedModel.from_header(header, blocks)
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        model = PackedModel.from_header(header, blocks)
+        return model if is_sound(model) else None
+    except (OSError, ValueError, LookupError, TypeError, OverflowError, AttributeError):
         return None
 
 
@@ -102,6 +120,8 @@ def _open(path: Path) -> tuple[Tree, list[Block]] | None:
         if os.fstat(file.fileno()).st_size != size:
             return None
         memory = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    if any(begin < 0 or count < 0 for begin, count in places):
+        return None
     blocks = [memory[start + begin : start + begin + count] for begin, count in places]
     return header, blocks
 

@@ -126,20 +126,18 @@ def main() -> None:
                 facts = ("startup_to_first_token_s", "peak_rss_mb", "peak_pss_mb")
                 starts.setdefault(server.name, []).append({name: found.get(name) for name in facts})
             rates += [read_rate(1), read_rate(options.threads)]
-            if options.threads > 1 and not (rates[1] > rates[0] and rates[3] > rates[2]):
-                num_void += 1
-                print(
-                    f"void: GB/s on 1 and all threads, before and after: {rates}", file=sys.stderr
-                )
-                continue
+            is_void = options.threads > 1 and not (rates[1] > rates[0] and rates[3] > rates[2])
+            if is_void:
+                print(f"void: GB/s on 1 and all threads, before, after: {rates}", file=sys.stderr)
             for name, found in results.items():
-                rounds.setdefault(name, []).append(found)
+                (void_rounds if is_void else rounds).setdefault(name, []).append(found)
     names = list(dict.fromkeys(server.name for server in field))
-    rows = rows_of(rounds, OURS)
-    print(table(rows, names))
-    print(
-        f"\nfailed requests: {losses(rounds)}; void rounds: {num_void}; start and memory: {starts}"
-    )
+    if not rounds:
+        print("EVERY ROUND WAS VOID: the machine was busy, these are no measurements\n")
+    print(table(rows_of(rounds or void_rounds, OURS), names))
+    num_void = len(void_rounds.get(OURS, ()))
+    failed = losses(rounds or void_rounds)
+    print(f"\nfailed requests: {failed}; void rounds: {num_void}; start and memory: {starts}")
     print(f"machine: {machine_facts()}")
     if options.out:
         whole = {

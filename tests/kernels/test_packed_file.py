@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -98,6 +99,37 @@ def test_a_header_of_another_layout_is_no_model(stored: Path, change: dict) -> N
     stored.write_bytes(prefix + text + bytes(64) + whole[16 + length :])
     found = packed_file.read(stored, KEY)
     assert found is None
+
+
+def test_numbers_that_lead_outside_the_blocks_are_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "weights.packed"
+    for change in ("layers", "vocabulary", "block", "number", "kind", "minimums"):
+        packed = pack_model(make_weights(ModelKind("q4", has_bias=True)))
+        layers, weights, blocks = list(packed.layers), dict(packed.weights), list(packed.blocks)
+        if change == "layers":
+            layers.pop()
+        elif change == "vocabulary":
+            weights["head"] = {**weights["head"], "num_out": 10**6}
+        elif change == "block":
+            blocks[weights["head"]["codes"]] = blocks[weights["head"]["codes"]][:1]
+        elif change == "number":
+            weights["final_norm"] = 999
+        elif change == "kind":
+            weights["head"] = {**weights["head"], "kind": 0}
+        else:
+            layers[0]["qkv"].pop("minimums")
+        packed_file.write(path, KEY, PackedModel(packed.shape, weights, layers, blocks))
+        assert packed_file.read(path, KEY) is None, change
+
+
+def test_a_writer_removes_only_its_own_and_what_was_left_long_ago(tmp_path: Path) -> None:
+    path = tmp_path / "weights.packed"
+    running, stale = tmp_path / ".weights.packed.aa.part", tmp_path / ".weights.packed.bb.part"
+    for part in (running, stale):
+        part.write_bytes(b"x")
+    os.utime(stale, (0, 0))
+    packed_file.write(path, KEY, pack_model(make_weights(ModelKind("q4", has_bias=True))))
+    assert sorted(each.name for each in tmp_path.iterdir()) == [running.name, path.name]
 
 
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatch) -> None:

@@ -127,3 +127,15 @@ def test_a_model_that_was_renamed_is_found_again_only_under_its_new_name(
     weights_of(files, tmp_path).load()
     moved = files.path.rename(tmp_path / "other.gguf")
     assert weights_of(replace(files, path=moved), tmp_path).find() is None
+
+
+@pytest.mark.model
+def test_a_first_start_packs_in_another_process_and_loads_no_torch_either(
+    smollm2_files: ModelFiles, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.gguf"
+    copy.symlink_to(smollm2_files.path.resolve())
+    command = [sys.executable, "-c", PROGRAM, str(copy)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
+    assert done.stdout.split() == []
+    assert list(tmp_path.glob("copy.gguf.*.packed"))

@@ -35,8 +35,21 @@ def test_on_a_slow_machine_prompts_still_get_most_of_a_step() -> None:
 def test_a_prompt_alone_teaches_what_a_token_costs() -> None:
     pace = PrefillPace(512, 0.1)
     assert pace.num_tokens() == 128
+    pace.note(0, 400, 30.0)  # the first one reads the weights from disk
+    assert pace.num_tokens() == 128
     pace.note(0, 400, 0.4)
     assert pace.num_tokens() == 100
+
+
+def test_a_slow_beginning_is_forgotten_within_a_few_steps() -> None:
+    pace = PrefillPace(512, 0.1)
+    pace.note(4, 4, 10.0)
+    pace.note(4, 24, 13.0)
+    pace.note(4, 24, 3.0)
+    for _ in range(12):
+        pace.note(4, 4, 0.015)
+        pace.note(4, 24, 0.015 + 20 * 0.0017)
+    assert pace.num_tokens() >= 40
 
 
 def test_one_hiccup_of_the_machine_changes_little() -> None:
@@ -60,4 +73,4 @@ def test_the_bound_is_always_within_the_step(
     for num_streams, num_prompt, seconds in steps:
         pace.note(num_streams, num_streams + num_prompt, seconds)
         assert min(16, max_tokens) <= pace.num_tokens() <= max_tokens
-        assert math.isfinite(pace.stream_s + pace.token_s)
+        assert math.isfinite((pace.stream_s or 0.0) + (pace.token_s or 0.0))
