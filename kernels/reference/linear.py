@@ -45,15 +45,18 @@ def rounded(x: Tensor) -> Tensor:
     """`x` as an integer product sees it: int8 codes, with one scale for 16 values that is a whole number of the row's unit.
 
     The unit is the row's largest value / (127 * FACTORS); a factor is rounded up, so that no code exceeds 127.
+    A row with a value that is not finite has none that is a number.
     """
     halves = x.float().unflatten(-1, (-1, 16))
     most = halves.abs().amax(-1, keepdim=True)
     top = most.amax(-2, keepdim=True)
+    is_finite = top.isfinite()  # the largest is not a number where one value is not
     top = top.where(top > 1e-30, torch.inf)
     factors = (most * (torch.full_like(top, FACTORS) / top)).ceil().clamp(max=FACTORS)
     scales = factors * (top / (127 * FACTORS))
     codes = (halves * (1 / scales)).round()
-    return (codes * scales).where(factors > 0, 0).flatten(-2)
+    numbers = (codes * scales).where(factors > 0, 0)
+    return numbers.where(is_finite, torch.nan).flatten(-2)
 
 
 def can_pack() -> bool:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import pytest
 import torch
-from native_linears import STORED, defined, head_of, magnitude_of, native, rows_of
+from native_linears import (
+    QUANTIZED,
+    STORED,
+    defined,
+    head_of,
+    magnitude_of,
+    native,
+    rows_of,
+    with_a_spoiled_row,
+)
 
 from radixlm.kernels.cpu.backend import BACKEND
 from radixlm.kernels.cpu.library import instruction_sets, load
-from radixlm.kernels.reference.linear import rounded
+from radixlm.kernels.reference.linear import apply, prepare, rounded
 
 REASON = BACKEND.unavailable_reason("cpu")
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
@@ -43,6 +52,39 @@ def test_a_row_has_the_same_bits_beside_any_number_of_rows_and_threads(how: str,
     for model in models:
         for first, last in [(0, 1), (1, 3), (3, 6), (5, 9), (90, 297), (43, 300)]:
             assert torch.equal(model.logits(rows[first:last]), whole[first:last])
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("how", QUANTIZED)
+def test_a_row_with_a_value_that_is_not_finite_gives_no_numbers_and_leaves_the_others_alone(
+    how: str, isa: str
+) -> None:
+    for num_out, num_in in [(83, 32), (48, 96), (250, 1600)]:  # without and with a bias
+        model = native(head_of(how, num_out, num_in), isa)
+        for num_rows in (1, 2, 5):
+            rows = rows_of(num_rows, num_in)
+            alone = torch.cat([model.logits(row[None]) for row in rows])
+            row = num_rows // 2  # of 5: the row of zeros
+            others = torch.arange(num_rows) != row
+            for case, spoiled in with_a_spoiled_row(rows, row):
+                out = model.logits(spoiled)
+                assert out[row].isnan().all(), (case, num_in, num_rows)
+                assert torch.equal(out[others], alone[others]), (case, num_in, num_rows)
+
+
+@pytest.mark.parametrize("how", QUANTIZED)
+def test_the_reference_of_such_a_row_gives_no_numbers_either(how: str) -> None:
+    for num_out, num_in in [(83, 32), (48, 96)]:
+        prepared = prepare(head_of(how, num_out, num_in), packs=True)
+        rows = rows_of(5, num_in)
+        whole, alone = apply(rows, prepared), torch.cat([rounded(row[None]) for row in rows])
+        for row in (1, 2):  # 2: zeros
+            others = torch.arange(5) != row
+            for case, spoiled in with_a_spoiled_row(rows, row):
+                out = apply(spoiled, prepared)
+                assert out[row].isnan().all(), case
+                assert torch.equal(out[others], whole[others]), case
+                assert torch.equal(rounded(spoiled)[others], alone[others]), case
 
 
 def test_the_rounding_of_activations_keeps_small_halves_beside_an_outlier() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
@@ -12,6 +13,7 @@ from radixlm.kernels.ops import Linear, QuantizedWeight
 from radixlm.kernels.reference.linear import rounded
 
 STORED = ["f32", "bf16", "q4", "q8", "q8 with minimums"]
+QUANTIZED = STORED[2:]
 
 
 def head_of(how: str, num_out: int, num_in: int) -> Linear:
@@ -46,6 +48,15 @@ def rows_of(num_rows: int, num_in: int) -> torch.Tensor:
     if num_rows > 2:
         rows[2] = 0
     return rows
+
+
+def with_a_spoiled_row(rows: torch.Tensor, row: int) -> Iterator[tuple[str, torch.Tensor]]:
+    """Copies in which that row holds a value that is no finite number, or nothing else."""
+    for value in (torch.nan, torch.inf, -torch.inf):
+        for place in (0, 13, 24, -1, slice(None)):
+            spoiled = rows.clone()
+            spoiled[row, place] = value
+            yield f"{value} at {place} of row {row}", spoiled
 
 
 def defined(rows: torch.Tensor, head: Linear) -> torch.Tensor:

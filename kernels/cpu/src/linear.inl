@@ -8,7 +8,8 @@
 //     out = unit * (for each group in order: total = fma(product, scale, total), then fma(minimum, sum, total)) + bias
 //
 // `unit` is 1 / (127 * kFactors) of the row's largest value, and a factor is rounded up, so no code exceeds 127. Scales of 16 inputs are
-// twice as fine as the weights' groups and cost nothing: the multiplication that adds neighbours applies them.
+// twice as fine as the weights' groups and cost nothing: the multiplication that adds neighbours applies them. A row with a value that is
+// not finite has codes and factors of 0, and a unit that is not a number: neither is any of its outputs.
 namespace RADIX_ISA {
 
 constexpr int kGroup = 32;      // inputs that share a weight's scale
@@ -82,11 +83,19 @@ inline void finish(const Linear& w, int block, float unit, const float* totals, 
 
 namespace RADIX_ISA {
 
+// A row with a value that is not finite.
+inline void spoil_row(int n, Activations& a, int row) {
+  const size_t groups = n / kGroup, group = row * groups;
+  a.units[row] = NAN;
+  std::fill_n(&a.codes[group * kGroup], groups * kGroup, int8_t(0));
+  std::fill_n(&a.factors[group], groups, 0);
+  std::fill_n(&a.sums[group], groups, 0.0f);
+}
+
 inline void quantize_row(const float* x, int n, Activations& a, int row) {
-  F8 most = zero8();
-  for (int k = 0; k < n; k += 8) most = max8(most, abs8(load8(x + k)));
-  const float top = max_of(most);
-  const bool is_zero = !(top > 1e-30f);
+  const float top = most_of_row(x, n);
+  if (!std::isfinite(top)) return spoil_row(n, a, row);
+  const bool is_zero = top <= 1e-30f;
   const float unit = is_zero ? 0.0f : top / float(127 * kFactors), factors_per_top = is_zero ? 0.0f : float(kFactors) / top;
   a.units[row] = unit;
   const size_t group = size_t(row) * (n / kGroup);

@@ -1,6 +1,19 @@
 // Quantized linears and the quantization of activations in plain C++; `linear.inl` says what is computed.
 namespace RADIX_ISA {
 
+// The largest magnitude of a row, not finite if one value is not: as whole numbers, the bits of magnitudes have their order, NaN last.
+inline float most_of_row(const float* x, int n) {
+  int32_t most = 0;
+  for (int k = 0; k < n; ++k) {
+    int32_t bits;
+    std::memcpy(&bits, x + k, 4);
+    most = std::max(most, bits & 0x7fffffff);
+  }
+  float top;
+  std::memcpy(&top, &most, 4);
+  return top;
+}
+
 inline float quantize_group(const float* x, float unit, float factors_per_top, int8_t* codes, int32_t* factors) {
   int32_t sum = 0, both = 0;
   for (int half = 0; half < 2; ++half) {

@@ -9,6 +9,16 @@ inline int32_t sum_of(__m256i v) {
   return _mm_cvtsi128_si32(_mm_add_epi32(x, _mm_shuffle_epi32(x, 0xb1)));
 }
 
+// The largest magnitude of a row, not finite if one value is not: as whole numbers, the bits of magnitudes have their order, NaN last.
+inline float most_of_row(const float* x, int n) {
+  const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
+  __m256i most = _mm256_setzero_si256();
+  for (int k = 0; k < n; k += 8) most = _mm256_max_epi32(most, _mm256_and_si256(_mm256_loadu_si256((const __m256i*)(x + k)), magnitude));
+  __m128i bits = _mm_max_epi32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
+  bits = _mm_max_epi32(bits, _mm_shuffle_epi32(bits, 0x4e));
+  return _mm_cvtss_f32(_mm_castsi128_ps(_mm_max_epi32(bits, _mm_shuffle_epi32(bits, 0xb1))));
+}
+
 // The largest magnitude of each half, in all lanes of the lower and upper 128 bits.
 inline __m256 most_of_halves(const float* x) {
   const F8 lower = max8(abs8(load8(x)), abs8(load8(x + 8))), upper = max8(abs8(load8(x + 16)), abs8(load8(x + 24)));
