@@ -17,10 +17,21 @@ _CATEGORIES = {
     "CATEGORY_SPACE": (" \t", r"\s"),
     "CATEGORY_NOT_SPACE": ("ab", r"\S"),
 }  # characters of a category, and how it is written
+MAX_CHARS = 10_000  # of a sample
+
+
+class SampleTooLarge(Exception):
+    """The shortest text that would be played is longer than is worth it."""
+
+
+def check_length(num_chars: int) -> None:
+    """SampleTooLarge for a sample of more than MAX_CHARS."""
+    if num_chars > MAX_CHARS:
+        raise SampleTooLarge(f"a result of more than {MAX_CHARS} characters is not played")
 
 
 def sample_of_regex(pattern: str, variant: int) -> str:
-    """A short match of a pattern in Python's syntax; "x" for a pattern that Python cannot read."""
+    """A short match of a pattern in Python's syntax; "x" for a pattern that Python cannot read. SampleTooLarge if it is not short."""
     try:
         parsed: Any = re._parser.parse(pattern)  # type: ignore[attr-defined]  # pyright: ignore
     except re.error:
@@ -45,7 +56,9 @@ def _matched(item: Any, variant: int, groups: dict[int, str]) -> str:
     if operation in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
         low, high, repeated = argument
         count = min(max(int(low), 1), int(high))
-        return "".join(_all(repeated, variant, groups) for _ in range(count))
+        text = _all(repeated, variant, groups)  # each time the same
+        check_length(len(text) * count)
+        return text * count if text else ""
     if operation == "SUBPATTERN":
         number, text = argument[0], _all(argument[-1], variant, groups)
         if number is not None:
@@ -59,7 +72,13 @@ def _matched(item: Any, variant: int, groups: dict[int, str]) -> str:
 
 
 def _all(items: Any, variant: int, groups: dict[int, str]) -> str:
-    return "".join(_matched(item, variant, groups) for item in items)
+    texts: list[str] = []
+    length = 0
+    for item in items:
+        texts.append(_matched(item, variant, groups))
+        length += len(texts[-1])
+        check_length(length)
+    return "".join(texts)
 
 
 def _member(members: Any, variant: int) -> str:

@@ -138,14 +138,21 @@ class SharingBackend:
             return
         _append(seat, message.segments)
         key = seat.history.generate(message)
+        self._lead_or_follow(Follower(seat, message, future), on_delta, key)
+
+    def _lead_or_follow(
+        self, follower: Follower, on_delta: Callable[[Delta], None] | None, key: bytes | None
+    ) -> None:
         entry = self._kept.find(key)
-        if entry is None:
-            self._lead(seat, message, on_delta, future, key)
-        elif entry.answer.done():
-            self._take_over(entry, Follower(seat, message, future))
+        if entry is not None and not entry.answer.done():
+            follower.seat.is_held = True
+            entry.followers.append(follower)
+        elif entry is not None and not isinstance(outcome_of(entry.answer), BaseException):
+            self._take_over(entry, follower)
         else:
-            seat.is_held = True
-            entry.followers.append(Follower(seat, message, future))
+            if entry is not None:  # it failed, and that is about to be told
+                self._kept.forget(entry)
+            self._lead(follower.seat, follower.message, on_delta, follower.future, key)
 
     def _lead(
         self,
@@ -188,19 +195,9 @@ class SharingBackend:
                 if seat.failure is None and is_good:
                     self._take_over(entry, follower)
                 elif seat.failure is None:
-                    self._ask_again(follower, entry.key)
+                    self._lead_or_follow(follower, None, entry.key)
                 if not seat.is_held:
                     seat.release()
-
-    def _ask_again(self, follower: Follower, key: bytes) -> None:
-        """The leader failed, perhaps for reasons of its own run."""
-        seat, message, future = follower.seat, follower.message, follower.future
-        entry = self._kept.find(key)
-        if entry is None or entry.answer.done():
-            self._lead(seat, message, None, future, key)
-        else:
-            seat.is_held = True
-            entry.followers.append(follower)
 
     def _take_over(self, entry: Entry, follower: Follower) -> None:
         seat, message = follower.seat, follower.message
@@ -245,7 +242,11 @@ class SharingBackend:
         with self._handover:
             outcome = outcome_of(answer)
             if isinstance(outcome, BaseException):
-                self._ask_score(seat, message, future, key)
+                if seat is None or self._seats.get(seat.name) is seat:
+                    self._ask_score(seat, message, future, key)
+                    return
+                self._unsent.pop(message.request, None)
+                self._handover.give(future, Aborted("its branch was closed before it was asked"))
                 return
             self._unsent.pop(message.request, None)
             self.num_taken_over += 1

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...runtime.messages import Finished, Generate, Output, Ready, Score, Scored, Usage
 from ..interpreter import Call, execute
 from .graph import Ask, AskStep, BranchGraph, ForkStep, Graph, JoinStep, Part, RoleStep, TextStep
+from .regex_samples import SampleTooLarge
 from .samples import sample_of
 
 if TYPE_CHECKING:
@@ -95,7 +96,10 @@ class _Tracer:
             self._reads += [a.number for a, each in self._asks if each.done is future]
         while not future.done() and self._pending:
             message, promised = self._pending.pop(next(iter(self._pending)))
-            promised.set_result(self._answer(message))
+            try:
+                promised.set_result(self._answer(message))
+            except SampleTooLarge as error:
+                promised.set_exception(error)
 
     def _answer(self, message: Generate | Score) -> Finished | Scored:
         if isinstance(message, Score):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
+import time
 from typing import Any, Literal
 
 import pytest
 
+from radixlm import ScriptedBackend, State, function, gen
 from radixlm.grammar.spec import AfterReasoning, Choice, JsonSchema, Lark, Regex
 from radixlm.lang.compiler.regex_samples import sample_of_regex
 from radixlm.lang.compiler.samples import sample_of
 from radixlm.lang.schema import typed_schema
+from radixlm.lang.testing import Answer
 from radixlm.runtime.messages import Output
 
 
@@ -72,3 +76,52 @@ def test_variants_differ_where_the_constraint_leaves_a_choice() -> None:
         assert sample_of(spec, 0) != sample_of(spec, 1)
     assert sample_of(AfterReasoning(Choice(("a",))), 0) == "...</think>a"
     assert sample_of(Lark("start: /a/"), 0) == "x"
+
+
+def object_of_itself(num: int, **more: Any) -> dict[str, Any]:
+    names = [f"p{i}" for i in range(num)]
+    return {"type": "object", "properties": {name: {"$ref": "#"} for name in names}, **more}
+
+
+def doubling() -> str:
+    return "(aa)" + "".join(rf"(\{i}\{i})" for i in range(1, 60))
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_played"),
+    [
+        (JsonSchema(json.dumps(object_of_itself(11))), True),
+        (JsonSchema(json.dumps(object_of_itself(60))), False),
+        (JsonSchema(json.dumps(object_of_itself(4, required=["p0", "p1", "p2", "p3"]))), False),
+        (JsonSchema('{"type":"array","minItems":1000000}'), False),
+        (JsonSchema('{"type":"string","minLength":100000000}'), False),
+        (JsonSchema('{"type":"string","pattern":"(?:ab{1000}){1000}"}'), False),
+        (Regex("(?:(?:(?:a|b){1000}){1000}){1000}"), False),
+        (Regex("(?:){1000000000}x"), True),
+        (Regex(doubling()), False),
+    ],
+)  # fmt: skip
+def test_a_large_constraint_costs_no_time_and_the_program_runs_the_same(
+    spec: Any, is_played: bool
+) -> None:
+    @function
+    def f(s: State) -> int:
+        options = {"json_schema": json.loads(spec.text)} if isinstance(spec, JsonSchema) else {}
+        s += "One: " + gen("x", **(options or {"regex": spec.pattern}))
+        length = len(s["x"])
+        s += "Two: " + gen("y")
+        return length
+
+    start = time.process_time()
+    compiled = f.compile()
+    assert time.process_time() - start < 0.2
+    assert (compiled.stopped == "") == is_played
+    assert is_played or "not played" in compiled.stopped
+    assert len(compiled.plan.graph.asks) == 1 + is_played
+    script = {"x": Answer("{}", "length"), "y": "b"}
+    runs = [each.run(backend=ScriptedBackend(script)) for each in (f, compiled)]
+    assert runs[0].text() == runs[1].text() == "One: {}Two: b"
+
+
+def test_optional_members_are_played_near_the_top_only() -> None:
+    assert sample_of(JsonSchema(json.dumps(object_of_itself(1))), 0) == '{"p0": {"p0": {}}}'

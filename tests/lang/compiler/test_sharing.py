@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from typing import Any
 
 from lagging_backend import lagging
 
-from radixlm import EngineDied, ScriptedBackend, State, function, gen, select
+from radixlm import Aborted, EngineDied, ScriptedBackend, State, function, gen, select
 from radixlm.lang.compiler.sharing import SharingBackend
 from radixlm.lang.compiler.stems import without_prefix
 from radixlm.runtime import messages as m
@@ -136,5 +137,62 @@ def test_what_is_kept_is_bounded_and_closed_at_the_end() -> None:
         sharing.generate(m.Generate(sharing.new_id("a"), branch)).result()
         sharing.send(m.CloseBranch(branch))
     assert len(backend.open_branches) <= 256
+    sharing.complete()
+    assert not backend.open_branches
+
+
+class Withheld(ScriptedBackend):
+    """The first request is the test's to answer; all others are answered at once."""
+
+    def __init__(self) -> None:
+        super().__init__(default=echo)
+        self.first: Future[Any] | None = None
+
+    def _submit(self, job: Any) -> Future[Any]:
+        if self.first is None:
+            self.first = Future()
+            return self.first
+        return super()._submit(job)
+
+
+def opened(sharing: SharingBackend, num: int) -> list[str]:
+    branches = [sharing.new_id("branch") for _ in range(num)]
+    for branch in branches:
+        sharing.send(m.OpenBranch(branch))
+        sharing.send(m.Append(branch, (m.Text("Is it? "),)))
+    return branches
+
+
+def test_a_follower_whose_branch_was_closed_does_not_ask_again() -> None:
+    backend = Withheld()
+    sharing = SharingBackend(backend, (), frozenset())
+    branches = opened(sharing, 2)
+    scores = [
+        sharing.score(m.Score(sharing.new_id("good"), branch, choices=("yes", "no")))
+        for branch in branches
+    ]
+    for branch in branches:
+        sharing.send(m.CloseBranch(branch))
+    sharing.complete()
+    assert not scores[1].done()
+    assert backend.first is not None
+    backend.first.set_exception(EngineDied("it ended"))
+    assert isinstance(scores[0].exception(0), EngineDied)
+    assert isinstance(scores[1].exception(0), Aborted)
+    assert not backend.open_branches
+
+
+def test_followers_of_a_failed_leader_take_over_what_one_of_them_got_at_once() -> None:
+    backend = Withheld()
+    sharing = SharingBackend(backend, (), frozenset({"a"}))
+    branches = opened(sharing, 4)
+    answers = [sharing.generate(m.Generate(sharing.new_id("a"), branch)) for branch in branches]
+    assert backend.first is not None
+    backend.first.set_exception(EngineDied("it ended"))
+    assert isinstance(answers[0].exception(0), EngineDied)
+    assert len({each.result(0).outputs for each in answers[1:]}) == 1
+    assert names(backend) == ["a"], "one asks again, the others take that over"
+    for branch in branches:
+        sharing.send(m.CloseBranch(branch))
     sharing.complete()
     assert not backend.open_branches
