@@ -192,3 +192,12 @@ def common_length(left: Sequence[int], right: Sequence[int]) -> int:
             break
         length += 1
     return length
+
+
+def insert(cache: PrefixCache, token_ids: list[int], namespace: str = "") -> int:
+    """Let one sequence come, compute everything and go. Returns the tokens that were cached already."""
+    lease = cache.open(token_ids, namespace)
+    assert cache.extend(lease, len(token_ids))
+    cache.release(lease, token_ids, len(token_ids))
+    cache.check()
+    return lease.num_cached
