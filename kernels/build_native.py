@@ -26,18 +26,19 @@ KERNELS = "kernels/cpu/_native.so"
 GRAMMAR = "grammar/_native.so"
 FLAGS = ["-O3", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-pthread", "-Wall", "-Wextra"]
 AVX2 = ["-mavx2", "-mfma", "-mf16c"]
+AVX512 = [
+    *AVX2,
+    "-mavx512f",
+    "-mavx512bw",
+    "-mavx512vl",
+    "-mavx512vnni",
+    "-Wno-maybe-uninitialized",  # gcc 12 takes the undefined third operand in its own headers for a mistake
+]
 X86 = {
     "avx2": AVX2,
     "avxvnni": [*AVX2, "-mavxvnni"],
-    # gcc 12 takes the undefined third operand in its own headers for a mistake
-    "avx512vnni": [
-        *AVX2,
-        "-mavx512f",
-        "-mavx512bw",
-        "-mavx512vl",
-        "-mavx512vnni",
-        "-Wno-maybe-uninitialized",
-    ],
+    "avx512vnni": AVX512,
+    "avx512bf16": [*AVX512, "-mavx512bf16"],
 }
 
 _Job = tuple[Path, str, list[str]]  # source, name of the object file, its own flags

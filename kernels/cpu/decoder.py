@@ -55,6 +55,7 @@ class NativeDecoder:
             raise ServiceError(f"the native kernels for {self.instruction_set} could not be set up")
         weakref.finalize(self, self._library.radix_close, self._runner)
         self._call = _caller(self._library, self._runner)
+        self._copies_whole_pages = bool(self._library.radix_copies_whole_pages(self._runner))
 
     def time_calls(self, spent: dict[str, float]) -> None:
         """From now on add up in `spent` the seconds of each native function: step, logits, sample."""
@@ -62,6 +63,9 @@ class NativeDecoder:
 
     def copy_pages(self, copies: I32) -> None:
         """See PreparedModel."""
+        if self._copies_whole_pages and len(copies):
+            copies = copies.copy()
+            copies[:, 2] = self._pool.page_size
         self._pool.copy_pages(copies)
 
     def forward(self, batch: StepBatch) -> F32:

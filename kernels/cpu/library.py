@@ -1,4 +1,4 @@
-"""The native library, loaded by ctypes: structs field by field as in `src/abi.h`, and the seven functions of `src/library.cpp`.
+"""The native library, loaded by ctypes: structs field by field as in `src/abi.h`, and the eight functions of `src/library.cpp`.
 
 Owns the mirror of the C border and nothing else. ctypes releases the GIL around every call; a step is one call.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 PATH = Path(__file__).with_name("_native.so")
 
 KINDS = {"f32": 0, "bf16": 1, "q4": 2, "q8": 3}
@@ -117,6 +117,7 @@ def load(path: Path = PATH) -> ctypes.CDLL:
     library.radix_isa.restype = c_char_p
     library.radix_open.argtypes = [POINTER(WeightsStruct), c_char_p]
     library.radix_open.restype = c_void_p
+    library.radix_copies_whole_pages.argtypes = [c_void_p]
     library.radix_close.argtypes = [c_void_p]
     library.radix_close.restype = None
     library.radix_step.argtypes = [c_void_p, POINTER(StepStruct)]

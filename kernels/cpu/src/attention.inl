@@ -24,13 +24,27 @@ inline void end_row(const RowState& state, float* values, int head_dim) {
   for (int d = 0; d < head_dim; d += 8) store8(values + d, div(load8(values + d), sum));
 }
 
-// Factors of what was seen and of a block beside it; the state becomes that of both.
+// Factors of what was seen and of a block beside it, for each of R rows; a state becomes that of both.
+template <int R>
+inline void merge_states(RowState* states, const RowState* blocks, float (*factors)[2]) {
+  constexpr int kPowers = (2 * R + 7) / 8 * 8;
+  float powers[kPowers] = {}, highest[R];
+  for (int r = 0; r < R; ++r) {
+    highest[r] = std::max(states[r].maximum, blocks[r].maximum);
+    powers[2 * r] = states[r].maximum - highest[r];
+    powers[2 * r + 1] = blocks[r].maximum - highest[r];
+  }
+  for (int i = 0; i < kPowers; i += 8) store8(powers + i, exp8(load8(powers + i)));
+  for (int r = 0; r < R; ++r) {
+    states[r] = {highest[r], fma1(states[r].sum, powers[2 * r], blocks[r].sum * powers[2 * r + 1])};
+    factors[r][0] = powers[2 * r], factors[r][1] = powers[2 * r + 1];
+  }
+}
+
 inline void merge_state(RowState& state, RowState block, float* factors) {
-  const float highest = std::max(state.maximum, block.maximum);
-  float powers[8] = {state.maximum - highest, block.maximum - highest, 0, 0, 0, 0, 0, 0};
-  store8(powers, exp8(load8(powers)));
-  state = {highest, fma1(state.sum, powers[0], block.sum * powers[1])};
-  factors[0] = powers[0], factors[1] = powers[1];
+  float both[1][2];
+  merge_states<1>(&state, &block, both);
+  factors[0] = both[0][0], factors[1] = both[0][1];
 }
 
 inline void merge_values(float* out, F8 block, const float* factors) {
@@ -176,8 +190,10 @@ inline void see_tile(const KeyBlock<Stored>& block, int count, int head_dim, con
     mix_all<Stored, R>(scores, block, count, head_dim, [&](int r, int d, F8 sum) { store8(part + r * size + kPartHeader + d, sum); });
     return;
   }
+  RowState found[R];
+  for (int r = 0; r < R; ++r) found[r] = weigh(block, scores[r], count);
   float factors[R][2];
-  for (int r = 0; r < R; ++r) merge_state(rows.states[row + r], weigh(block, scores[r], count), factors[r]);
+  merge_states<R>(rows.states + row, found, factors);
   mix_all<Stored, R>(scores, block, count, head_dim, [&](int r, int d, F8 sum) { merge_values(rows.values[row + r] + d, sum, factors[r]); });
 }
 

@@ -33,8 +33,14 @@ bool has_avx512vnni() {
          __builtin_cpu_supports("avx512vnni");
 }
 #endif
+#if defined(RADIX_HAS_AVX512BF16)
+bool has_avx512bf16() { return has_avx512vnni() && __builtin_cpu_supports("avx512bf16"); }
+#endif
 
 const Isa kIsas[] = {  // best first
+#if defined(RADIX_HAS_AVX512BF16)
+    {"avx512bf16", avx512bf16::make_runner, has_avx512bf16},
+#endif
 #if defined(RADIX_HAS_AVX512VNNI)
     {"avx512vnni", avx512vnni::make_runner, has_avx512vnni},
 #endif
@@ -60,7 +66,7 @@ bool are_below(const int32_t* numbers, int count, int limit) {
 extern "C" {
 
 // Number of the version that library.py expects.
-RADIX_EXPORT int radix_abi_version() { return 4; }
+RADIX_EXPORT int radix_abi_version() { return 5; }
 
 // Name of the n-th instruction set that serves on this machine, best first; null beyond the last.
 RADIX_EXPORT const char* radix_isa(int n) {
@@ -81,6 +87,9 @@ RADIX_EXPORT void* radix_open(const Weights* weights, const char* isa_name) {
     }
   return nullptr;
 }
+
+// 1 when only whole pages of this runner's keys and values can be copied, else 0.
+RADIX_EXPORT int radix_copies_whole_pages(const void* runner) { return static_cast<const AnyRunner*>(runner)->copies_whole_pages(); }
 
 RADIX_EXPORT void radix_close(void* runner) { delete static_cast<AnyRunner*>(runner); }
 

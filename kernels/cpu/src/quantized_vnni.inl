@@ -20,6 +20,7 @@ inline Ints minus(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
 inline Ints both(Ints a, Ints b) { return _mm512_and_si512(a, b); }
 inline Ints either(Ints a, Ints b) { return _mm512_or_si512(a, b); }
 inline Ints differ(Ints a, Ints b) { return _mm512_xor_si512(a, b); }
+inline Ints low_words(Ints a, Ints b) { return _mm512_mask_blend_epi16(0xaaaaaaaa, a, _mm512_slli_epi32(b, 16)); }
 template <int N> inline Ints up(Ints a) { return _mm512_slli_epi32(a, N); }
 template <int N> inline Ints down(Ints a) { return _mm512_srli_epi32(a, N); }
 inline Floats to_floats(Ints a) { return _mm512_cvtepi32_ps(a); }
@@ -43,6 +44,7 @@ inline Ints minus(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
 inline Ints both(Ints a, Ints b) { return _mm256_and_si256(a, b); }
 inline Ints either(Ints a, Ints b) { return _mm256_or_si256(a, b); }
 inline Ints differ(Ints a, Ints b) { return _mm256_xor_si256(a, b); }
+inline Ints low_words(Ints a, Ints b) { return _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa); }
 template <int N> inline Ints up(Ints a) { return _mm256_slli_epi32(a, N); }
 template <int N> inline Ints down(Ints a) { return _mm256_srli_epi32(a, N); }
 inline Floats to_floats(Ints a) { return _mm256_cvtepi32_ps(a); }
@@ -108,7 +110,7 @@ struct WideWeights {
 // factors[0] * lower + factors[1] * upper, of signed codes. Sums of 4-bit codes fit 16 bits.
 template <bool kIsQ8>
 inline Ints product_of(Ints lower, Ints upper, int32_t factors, float sum) {
-  if (!kIsQ8) return add_pairs(either(down<16>(up<16>(lower)), up<16>(upper)), all_ints(factors));
+  if (!kIsQ8) return add_pairs(low_words(lower, upper), all_ints(factors));
   const Ints product = plus(times(lower, all_ints(factors & 0xffff)), times(upper, all_ints(factors >> 16)));
   return minus(product, all_ints(128 * int32_t(sum)));
 }

@@ -10,6 +10,7 @@ class AnyRunner {
   virtual void step(const Step& step) = 0;
   virtual void logits(const float* hidden, int num_rows, const uint32_t* const* masks, float* out) = 0;
   virtual void sample(const Sampling& sampling) = 0;
+  virtual bool copies_whole_pages() const = 0;  // the cells of a page's tokens are interleaved
 };
 
 }  // namespace radix
@@ -29,6 +30,11 @@ radix::AnyRunner* make_runner(const radix::Weights& weights);
 #endif
 #if defined(RADIX_HAS_AVX512VNNI)
 namespace avx512vnni {
+radix::AnyRunner* make_runner(const radix::Weights& weights);
+}
+#endif
+#if defined(RADIX_HAS_AVX512BF16)
+namespace avx512bf16 {
 radix::AnyRunner* make_runner(const radix::Weights& weights);
 }
 #endif

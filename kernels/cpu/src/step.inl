@@ -15,6 +15,7 @@ struct TaskRows {
   std::vector<float*> values;
   std::vector<size_t> at;
   std::vector<float> panel;
+  std::vector<const uint16_t*> rounded;  // queries, where products of pairs serve
 };
 
 // What one member, or all together, hold of the rows between two layers.
@@ -43,7 +44,11 @@ class Runner : public AnyRunner {
     for (auto& rows : task_rows_) rows.panel.resize(size_t(2) * kKeyBlock * s_.head_dim);
     for (auto& row : scratch_) row.resize(std::max({s_.hidden, s_.inner, s_.num_heads * s_.head_dim}));
     scale_ = 1.0f / std::sqrt(float(s_.head_dim));
+    is_paired_ = takes_pairs(s_);
+    if (is_paired_) scale_ *= 1.44269504f;  // the base-2 logarithm of e
   }
+
+  bool copies_whole_pages() const override { return is_paired_; }
 
   void step(const Step& step) override {
     step_ = &step;
@@ -99,6 +104,7 @@ class Runner : public AnyRunner {
     shared_.reserve(rows, s_);
     grow(qkv_, size_t(rows) * qkv_width());
     grow(attended_, size_t(rows) * query_width());
+    if (is_paired_ && rounded_queries_.size() < size_t(rows) * query_width()) rounded_queries_.resize(size_t(rows) * query_width());
     grow(out_, size_t(rows) * s_.hidden);
     grow(gate_up_, size_t(rows) * 2 * s_.inner);
     if (states_.size() < size_t(rows) * s_.num_heads) states_.resize(size_t(rows) * s_.num_heads);
@@ -228,6 +234,18 @@ class Runner : public AnyRunner {
     }
   }
 
+  // The turned query, or key and value, of a head as `attention_pairs.inl` reads them.
+  void round_and_store(const float* x, int layer, int row, int head) {
+#if defined(__AVX512BF16__)
+    if (head < s_.num_heads) return round_to_pairs(x, s_.head_dim, &rounded_queries_[(size_t(row) * s_.num_heads + head) * s_.head_dim]);
+    const PoolOfLayer<uint16_t> pool(w_, layer);
+    const float* value = x + size_t(s_.num_kv_heads) * s_.head_dim;
+    store_pairs(x, value, s_, (uint16_t*)pool.keys, (uint16_t*)pool.values, step_->slot_ids[row], head - s_.num_heads);
+#else
+    (void)x, (void)layer, (void)row, (void)head;
+#endif
+  }
+
   // Turns this member's share of the heads of all rows, and writes keys and values to the pool.
   void rotate_and_store(int layer, int member) {
     const int heads = s_.num_heads + s_.num_kv_heads, head_dim = s_.head_dim;
@@ -237,6 +255,10 @@ class Runner : public AnyRunner {
       float* x = &qkv_[size_t(row) * qkv_width() + size_t(head) * head_dim];
       const int kv_head = head - s_.num_heads;
       turn(x, step_->positions[row], kv_head < 0 ? scale_ : 1.0f);
+      if (is_paired_) {
+        round_and_store(x, layer, row, head);
+        continue;
+      }
       if (kv_head < 0) continue;
       const size_t cell = (size_t(layer) * 2 * s_.num_slots + step_->slot_ids[row]) * s_.num_kv_heads + kv_head;
       store_kv(x, cell);
@@ -264,7 +286,8 @@ class Runner : public AnyRunner {
         if (number >= end) return;
       } while (!next.compare_exchange_weak(number, number + 1));
       const Task& task = tasks[size_t(number - int64_t(layer) * count)];
-      if (s_.kv_kind == kKvF32) carry_out<float>(task, layer, taken);
+      if (is_paired_) carry_out_pairs(task, layer, taken);
+      else if (s_.kv_kind == kKvF32) carry_out<float>(task, layer, taken);
       else if (s_.kv_kind == kKvBF16) carry_out<uint16_t>(task, layer, taken);
       else carry_out<int8_t>(task, layer, taken);
     }
@@ -274,8 +297,8 @@ class Runner : public AnyRunner {
   void gather_rows(const Task& task, TaskRows& taken) {
     const Step& p = *step_;
     const int per_kv = s_.num_heads / s_.num_kv_heads, head_dim = s_.head_dim;
-    auto& [queries, visible, states, values, at, panel] = taken;
-    queries.clear(), visible.clear(), states.clear(), values.clear(), at.clear();
+    auto& [queries, visible, states, values, at, panel, rounded] = taken;
+    rounded.clear(), queries.clear(), visible.clear(), states.clear(), values.clear(), at.clear();
     const bool is_group = task.group >= 0;
     for (int kv_head = task.first_head; kv_head < task.last_head; ++kv_head)
       for (int i = task.first; i < task.last; ++i) {
@@ -287,6 +310,7 @@ class Runner : public AnyRunner {
             visible.push_back(p.positions[row] + 1);
             values.push_back(&attended_[size_t(row) * query_width() + size_t(h) * head_dim]);
             at.push_back(size_t(row) * s_.num_heads + h);
+            if (is_paired_) rounded.push_back(&rounded_queries_[at.back() * head_dim]);
             states.push_back(states_[at.back()]);
             if (task.parts < 0 && (is_group || !plan_.shared_blocks[sequence])) begin_row(states.back(), values.back(), head_dim);
           }
@@ -317,11 +341,42 @@ class Runner : public AnyRunner {
         if (parts) parts += per_head * part_size(s_.head_dim);
       }
     }
-    if (parts) return;
-    for (int i = 0; i < num_rows; ++i) {
+    if (!parts) end_rows(task, taken);
+  }
+
+  void end_rows(const Task& task, TaskRows& taken) {
+    for (size_t i = 0; i < taken.at.size(); ++i) {
       if (task.group >= 0) states_[taken.at[i]] = taken.states[i];
       else end_row(taken.states[i], taken.values[i], s_.head_dim);
     }
+  }
+
+  void carry_out_pairs(const Task& task, int layer, TaskRows& taken) {
+#if defined(__AVX512BF16__)
+    gather_rows(task, taken);
+    const int num_heads = task.last_head - task.first_head, per_head = int(taken.at.size()) / num_heads;
+    const int most = *std::max_element(taken.visible.begin(), taken.visible.end());
+    const int32_t* pages = step_->page_tables + size_t(task.sequence) * step_->page_stride;
+    const PoolOfLayer<uint16_t> pool(w_, layer);
+    float* parts = task.parts < 0 ? nullptr : &parts_[size_t(task.parts)];
+    PairBlock blocks[2];
+    const int num_turns = (task.last_block - task.first_block) * num_heads;
+    const auto find = [&](int turn) {
+      const int head = task.first_head + turn % num_heads, block = task.first_block + turn / num_heads;
+      blocks[turn % 2].find(s_, pool.keys, pool.values, pages, head, block, turn < num_turns ? most : 0);
+    };
+    find(0);
+    for (int turn = 0; turn < num_turns; ++turn) {
+      find(turn + 1);
+      const int row = turn % num_heads * per_head;
+      const PairRows rows{&taken.rounded[row], &taken.visible[row], &taken.states[row], &taken.values[row], per_head, parts};
+      see_pairs(blocks[turn % 2], blocks[(turn + 1) % 2], task.first_block + turn / num_heads, s_, rows);
+      if (parts) parts += per_head * part_size(s_.head_dim);
+    }
+    if (!parts) end_rows(task, taken);
+#else
+    (void)task, (void)layer, (void)taken;
+#endif
   }
 
   // This member's share of the rows of a split: parts of blocks, left to right, onto what the group's tasks found.
@@ -361,6 +416,8 @@ class Runner : public AnyRunner {
   HeadPlan head_plan_;
   std::vector<float> whole_rows_;  // of the head, where sparse rows lie between them
   std::vector<float> qkv_, attended_, out_, gate_up_;
+  std::vector<uint16_t> rounded_queries_;  // [rows][heads][head_dim] bfloat16, where products of pairs serve
+  bool is_paired_ = false;
   std::vector<RowState> states_;
   AttentionPlan plan_;
   std::vector<float> parts_;  // results of blocks of split tasks

@@ -17,6 +17,7 @@ using namespace radix;
 
 #include "linear.inl"
 #include "attention.inl"
+#include "attention_pairs.inl"
 #include "sampling.inl"
 #include "attention_plan.inl"
 #include "head.inl"

@@ -1,0 +1,234 @@
+// Attention over bfloat16 keys and values by AVX-512's product of pairs (vdpbf16ps): two products a lane, added to a float in a fixed order.
+//
+// The contract is that of `attention.inl`, with one rounding more: queries (scaled, so that scores are powers of two) and the weights
+// 2^(score - maximum) are rounded to bfloat16, and the sum of weights is that of the rounded ones. A score is one chain over pairs of dimensions, a mixed value one chain over pairs of keys,
+// whatever is computed beside it. So that both read memory as it lies, the cells of a page are not one token after another:
+//
+//     keys     [page][head][dimension / 2][token of the page][2]       16 keys' pairs fill a register
+//     values   [page][head][token of the page / 2][dimension][2]       a pair of tokens, 16 dimensions a register
+//
+// A page has the size that it has otherwise, and its heads lie where they lay; only whole pages can be copied. What stands in the cells of
+// tokens that a row does not see may be anything, infinite or no number: their scores are replaced, their values not multiplied.
+namespace RADIX_ISA {
+#if defined(__AVX512BF16__)
+
+constexpr int kChunk = 16;     // keys of a register
+constexpr int kChunks = kKeyBlock / kChunk;
+constexpr int kPairRows = 6;   // rows of a tile: 24 sums, 4 registers of keys or values, and a row's pair
+
+inline bool takes_pairs(const Shape& s) { return s.kv_kind == kKvBF16 && s.page_size % kChunk == 0 && s.head_dim % kChunk == 0; }
+
+// Up to 64 keys and values of one head, in chunks of 16; the chunks of the block that comes next are fetched meanwhile.
+struct PairBlock {
+  const uint16_t* keys[kChunks];
+  const uint16_t* values[kChunks];
+  int num_chunks = 0;
+
+  // Of block `index` of a sequence with these pages, of which `num_visible` keys are seen. Returns how many keys of it are.
+  int find(const Shape& s, const uint16_t* layer_keys, const uint16_t* layer_values, const int32_t* pages, int head, int index, int num_visible) {
+    const int first = index * kKeyBlock, count = std::clamp(num_visible - first, 0, kKeyBlock);
+    num_chunks = (count + kChunk - 1) / kChunk;
+    for (int c = 0; c < num_chunks; ++c) {
+      const int at = first + c * kChunk, offset = at % s.page_size;
+      const size_t cells = (size_t(pages[at / s.page_size]) * s.num_kv_heads + head) * s.page_size * s.head_dim;
+      keys[c] = layer_keys + cells + size_t(offset) * 2;
+      values[c] = layer_values + cells + size_t(offset) * s.head_dim;
+    }
+    return count;
+  }
+};
+
+inline __m512 add_pair_products(__m512 sum, __m512i a, __m512i b) { return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b); }
+
+inline __m512i all_pairs(const uint16_t* pair) {
+  int32_t word;
+  std::memcpy(&word, pair, 4);
+  return _mm512_set1_epi32(word);
+}
+
+inline void fetch_line(const uint16_t* p) { __builtin_prefetch(p, 0, 2); }
+
+// scores[r][k] = q[r] . keys[k] for the first 16 C keys.
+template <int R, int C, bool kFetches>
+inline void score_chunks(const uint16_t* const* q, const PairBlock& block, const PairBlock& ahead, const Shape& s, float (*scores)[kKeyBlock]) {
+  __m512 total[R][C];
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c) total[r][c] = _mm512_setzero_ps();
+  const size_t stride = size_t(s.page_size) * 2;
+  for (int d = 0; d < s.head_dim; d += 2) {
+    __m512i keys[C];
+    for (int c = 0; c < C; ++c) keys[c] = _mm512_loadu_si512(block.keys[c] + d / 2 * stride);
+    if (kFetches)
+      for (int c = 0; c < ahead.num_chunks; ++c) fetch_line(ahead.keys[c] + d / 2 * stride);
+    for (int r = 0; r < R; ++r) {
+      const __m512i x = all_pairs(q[r] + d);
+      for (int c = 0; c < C; ++c) total[r][c] = add_pair_products(total[r][c], x, keys[c]);
+    }
+  }
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c) _mm512_store_ps(scores[r] + c * kChunk, total[r][c]);
+}
+
+// 2^x for x <= 0, to 2^-18 of it: more than the rounding behind keeps. What is no number stays none.
+inline __m512 two_to_below_one(__m512 x) {
+  x = _mm512_max_ps(_mm512_set1_ps(-140.0f), x);
+  const __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), r = _mm512_sub_ps(x, n);
+  __m512 p = _mm512_set1_ps(1.33336498e-3f);  // Taylor: powers of ln 2 over factorials
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(9.61812911e-3f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.55041087e-2f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(2.40226507e-1f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(6.93147181e-1f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+  return _mm512_scalef_ps(p, n);
+}
+
+// Scores of one row, as powers of two, become rounded weights, 0 beyond `count` keys; returns the maximum as a power of e, and the sum.
+inline RowState weigh_pairs(const float* scores, int count, uint16_t* weights) {
+  const int chunks = (count + kChunk - 1) / kChunk;
+  const __m512 nothing = _mm512_set1_ps(-INFINITY);
+  __m512 seen[kChunks], most = nothing;
+  for (int c = 0; c < chunks; ++c) {
+    const int left = count - c * kChunk;
+    seen[c] = _mm512_load_ps(scores + c * kChunk);
+    if (left < kChunk) seen[c] = _mm512_mask_mov_ps(nothing, __mmask16((1u << left) - 1), seen[c]);
+    most = _mm512_max_ps(most, seen[c]);
+  }
+  const float maximum = _mm512_reduce_max_ps(most);
+  __m512 total = _mm512_setzero_ps();
+  for (int c = 0; c < chunks; ++c) {
+    const __m256i rounded = (__m256i)_mm512_cvtneps_pbh(two_to_below_one(_mm512_sub_ps(seen[c], _mm512_set1_ps(maximum))));
+    _mm256_storeu_si256((__m256i*)(weights + c * kChunk), rounded);
+    total = _mm512_add_ps(total, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(rounded), 16)));
+  }
+  return {maximum * 0.693147181f, _mm512_reduce_add_ps(total)};
+}
+
+// put(r, d, sum over k of weights[r][k] * values[k][d .. d + 16]), in the order of pairs of keys.
+template <int R, int V, bool kFetches, class Put>
+inline void mix_chunks(const uint16_t (*weights)[kKeyBlock], const PairBlock& block, const PairBlock& ahead, int count, int head_dim, int d, Put put) {
+  constexpr int kPairs = kChunk / 2;
+  __m512 total[R][V];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int i = 0; i < V; ++i) total[r][i] = _mm512_setzero_ps();
+  for (int c = 0; c * kChunk < count; ++c) {
+    const int left = std::min(count - c * kChunk, kChunk);
+    const uint16_t* from = block.values[c] + 2 * d;
+    const uint16_t* next = ahead.values[c] + 2 * d;
+    for (int k = 0; k < left; k += 2, from += 2 * head_dim, next += 2 * head_dim) {
+      const __mmask32 kept = k + 1 < left ? 0xffffffff : 0x55555555;
+      __m512i values[V];
+#pragma GCC unroll 8
+      for (int i = 0; i < V; ++i) values[i] = _mm512_maskz_loadu_epi16(kept, from + 2 * kChunk * i);
+      if (kFetches && c < ahead.num_chunks)
+        for (int i = 0; i < V; ++i) fetch_line(next + 2 * kChunk * i);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const __m512i weight = all_pairs(weights[r] + c * kChunk + k);
+#pragma GCC unroll 8
+        for (int i = 0; i < V; ++i) total[r][i] = add_pair_products(total[r][i], weight, values[i]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int i = 0; i < V; ++i) put(r, d + kChunk * i, total[r][i]);
+}
+
+// Rows of one key/value head; see RowsOfHead.
+struct PairRows {
+  const uint16_t* const* queries;
+  const int* num_visible;
+  RowState* states;
+  float* const* values;
+  int num_rows;
+  float* parts;
+};
+
+template <int R, bool kFetches, class Put>
+inline void mix_all_chunks(const uint16_t (*weights)[kKeyBlock], const PairBlock& block, const PairBlock& ahead, int count, int head_dim, Put put) {
+  int d = 0;
+  for (; d + 4 * kChunk <= head_dim; d += 4 * kChunk) mix_chunks<R, 4, kFetches>(weights, block, ahead, count, head_dim, d, put);
+  for (; d < head_dim; d += kChunk) mix_chunks<R, 1, kFetches>(weights, block, ahead, count, head_dim, d, put);
+}
+
+// Let R rows from `row` on see `count` keys of a block.
+template <int R, bool kFetches>
+__attribute__((noinline)) void see_pairs_of(const PairBlock& block, const PairBlock& ahead, int count, const Shape& s, const PairRows& rows, int row) {
+  alignas(64) float scores[R][kKeyBlock];
+  alignas(64) uint16_t weights[R][kKeyBlock];
+  const uint16_t* const* q = rows.queries + row;
+  switch ((count + kChunk - 1) / kChunk) {
+    case 1: score_chunks<R, 1, kFetches>(q, block, ahead, s, scores); break;
+    case 2: score_chunks<R, 2, kFetches>(q, block, ahead, s, scores); break;
+    case 3: score_chunks<R, 3, kFetches>(q, block, ahead, s, scores); break;
+    default: score_chunks<R, 4, kFetches>(q, block, ahead, s, scores);
+  }
+  RowState found[R];
+  for (int r = 0; r < R; ++r) found[r] = weigh_pairs(scores[r], count, weights[r]);
+  if (rows.parts) {
+    const size_t size = part_size(s.head_dim);
+    float* part = rows.parts + row * size;
+    for (int r = 0; r < R; ++r) std::memcpy(part + r * size, &found[r], sizeof(found[r]));
+    mix_all_chunks<R, kFetches>(weights, block, ahead, count, s.head_dim,
+                      [&](int r, int d, __m512 sum) { _mm512_storeu_ps(part + r * size + kPartHeader + d, sum); });
+    return;
+  }
+  float factors[R][2];
+  merge_states<R>(rows.states + row, found, factors);
+  mix_all_chunks<R, kFetches>(weights, block, ahead, count, s.head_dim, [&](int r, int d, __m512 sum) {
+    float* to = rows.values[row + r] + d;
+    const __m512 scaled = _mm512_mul_ps(sum, _mm512_set1_ps(factors[r][1]));
+    _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_loadu_ps(to), _mm512_set1_ps(factors[r][0]), scaled));
+  });
+}
+
+// A tile of `size` rows, at most kPairRows.
+template <bool kFetches, int R = kPairRows>
+inline void see_tile_of_pairs(int size, const PairBlock& block, const PairBlock& ahead, int count, const Shape& s, const PairRows& rows, int row) {
+  if (size == R) return see_pairs_of<R, kFetches>(block, ahead, count, s, rows, row);
+  if constexpr (R > 1) see_tile_of_pairs<kFetches, R - 1>(size, block, ahead, count, s, rows, row);
+}
+
+// Rows in tiles of equal sight; the first of them fetches what comes next.
+inline void see_pairs(const PairBlock& block, const PairBlock& ahead, int index, const Shape& s, const PairRows& rows) {
+  const auto seen = [&](int row) { return std::min(kKeyBlock, rows.num_visible[row] - index * kKeyBlock); };
+  bool is_first = true;
+  for (int row = 0, size; row < rows.num_rows; row += size) {
+    const int count = seen(row);
+    for (size = 1; size < kPairRows && row + size < rows.num_rows && seen(row + size) == count; ++size) {
+    }
+    if (count <= 0) continue;
+    if (is_first) see_tile_of_pairs<true>(size, block, ahead, count, s, rows, row);
+    else see_tile_of_pairs<false>(size, block, ahead, count, s, rows, row);
+    is_first = false;
+  }
+}
+
+// x [head_dim] rounded.
+inline void round_to_pairs(const float* x, int head_dim, uint16_t* to) {
+  for (int d = 0; d < head_dim; d += kChunk) _mm256_storeu_si256((__m256i*)(to + d), (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(x + d)));
+}
+
+// A head's key and value into the cells of one token; see above.
+inline void store_pairs(const float* key, const float* value, const Shape& s, uint16_t* layer_keys, uint16_t* layer_values, int64_t slot, int head) {
+  uint16_t rounded[256];
+  const int64_t page = slot / s.page_size;
+  const int offset = int(slot % s.page_size);
+  const size_t cells = (size_t(page) * s.num_kv_heads + head) * s.page_size * s.head_dim;
+  round_to_pairs(key, s.head_dim, rounded);
+  uint16_t* keys = layer_keys + cells + size_t(offset) * 2;
+  for (int d = 0; d < s.head_dim; d += 2) std::memcpy(keys + size_t(d / 2) * s.page_size * 2, rounded + d, 4);
+  round_to_pairs(value, s.head_dim, rounded);
+  uint16_t* values = layer_values + cells + size_t(offset / 2) * 2 * s.head_dim + offset % 2;
+  for (int d = 0; d < s.head_dim; ++d) values[2 * d] = rounded[d];
+}
+
+#else
+
+inline bool takes_pairs(const Shape&) { return false; }
+
+#endif
+}  // namespace RADIX_ISA
