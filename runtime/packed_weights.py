@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..kernels.cpu import packed_file
+from ..kernels.cpu.library import best_reads_halves
 from ..kernels.cpu.packed import PackedModel
 from .model_files import ModelFiles
 
@@ -92,6 +93,7 @@ class PackedWeights:
             parts = [path / "config.json", *sorted(path.glob("*.safetensors"))]
         stats = [(part.name, part.stat()) for part in parts]
         return {
+            "in_halves": best_reads_halves(),
             "files": [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats],
             "dtype": self.dtype,
             "quantization": self.quantization,

@@ -1,4 +1,4 @@
-"""The native library, loaded by ctypes: structs field by field as in `src/abi.h`, and the eight functions of `src/library.cpp`.
+"""The native library, loaded by ctypes: structs field by field as in `src/abi.h`, and the nine functions of `src/library.cpp`.
 
 Owns the mirror of the C border and nothing else. ctypes releases the GIL around every call; a step is one call.
 """
@@ -16,7 +16,7 @@ import numpy.typing as npt
 ABI_VERSION = 5
 PATH = Path(__file__).with_name("_native.so")
 
-KINDS = {"f32": 0, "bf16": 1, "q4": 2, "q8": 3}
+KINDS = {"f32": 0, "bf16": 1, "q4": 2, "q8": 3, "q4 halves": 4, "q8 halves": 5}
 
 
 class LinearStruct(Structure):
@@ -115,6 +115,7 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         raise OSError(f"{path} is of another version; install radixlm again")
     library.radix_isa.argtypes = [c_int]
     library.radix_isa.restype = c_char_p
+    library.radix_reads_halves.argtypes = [c_char_p]
     library.radix_open.argtypes = [POINTER(WeightsStruct), c_char_p]
     library.radix_open.restype = c_void_p
     library.radix_copies_whole_pages.argtypes = [c_void_p]
@@ -132,3 +133,17 @@ def instruction_sets(library: ctypes.CDLL) -> list[str]:
     while (name := library.radix_isa(len(names))) is not None:
         names.append(name.decode())
     return names
+
+
+def reads_halves(library: ctypes.CDLL, isa: str) -> bool:
+    """Whether that instruction set reads quantized weights in words of one half; see `WeightKind` of `src/abi.h`."""
+    return bool(library.radix_reads_halves(isa.encode()))
+
+
+def best_reads_halves() -> bool:
+    """The same of the instruction set that serves here; False where the library is not there."""
+    try:
+        library = load()
+    except OSError:
+        return False
+    return reads_halves(library, instruction_sets(library)[0])

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..ops import I32, U32, DecoderShape, DecoderWeights, KvPool, StepBatch
 from .decoder import NativeDecoder
+from .library import instruction_sets, load, reads_halves
 from .pack_model import pack_model
 from .pool import NativePool
 
@@ -22,7 +23,10 @@ class NativeModel:
     def __init__(
         self, weights: DecoderWeights, kv: KvPool, num_threads: int, isa: str = ""
     ) -> None:
-        self._decoder = NativeDecoder(pack_model(weights), _pool_of(kv), num_threads, isa)
+        library = load()
+        isa = isa or instruction_sets(library)[0]
+        packed = pack_model(weights, reads_halves(library, isa))
+        self._decoder = NativeDecoder(packed, _pool_of(kv), num_threads, isa)
 
     @property
     def shape(self) -> DecoderShape:

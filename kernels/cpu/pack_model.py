@@ -14,13 +14,14 @@ from .packed import Block, PackedModel, Tree, tree_of
 from .packing import pack
 
 
-def pack_model(weights: DecoderWeights) -> PackedModel:
-    """All of a model, packed."""
-    return _Packer().pack(weights)
+def pack_model(weights: DecoderWeights, in_halves: bool) -> PackedModel:
+    """All of a model, packed for instruction sets of which `library.reads_halves` says so."""
+    return _Packer(in_halves).pack(weights)
 
 
 class _Packer:
-    def __init__(self) -> None:
+    def __init__(self, in_halves: bool) -> None:
+        self._in_halves = in_halves
         self._blocks: list[Block] = []
         self._numbers: dict[int, int] = {}  # address -> place among the blocks
 
@@ -73,7 +74,7 @@ class _Packer:
         return tree_of(struct, self._numbers.__getitem__)
 
     def _linear(self, linear: Linear) -> LinearStruct:
-        packed = pack(linear)
+        packed = pack(linear, self._in_halves)
         for memory in packed.memory:
             if isinstance(memory, Tensor):
                 self._keep(memory)

@@ -13,7 +13,14 @@ from .packed import PackedModel, Tree
 
 _BLOCK = 16  # output rows
 _GROUP = 32  # inputs that share a scale
-_CODE_BYTES = {"f32": _GROUP * _BLOCK * 4, "bf16": _GROUP * _BLOCK * 2, "q4": 256, "q8": 512}
+_CODE_BYTES = {
+    "f32": _GROUP * _BLOCK * 4,
+    "bf16": _GROUP * _BLOCK * 2,
+    "q4": 256,
+    "q8": 512,
+    "q4 halves": 256,
+    "q8 halves": 512,
+}
 """Of one group of one block of rows."""
 
 
@@ -76,7 +83,7 @@ def _is_linear(sizes: Sequence[int], tree: Tree, num_out: int, num_in: int) -> b
         and _holds(sizes, tree["scales"], scale_bytes)
         and (
             _holds(sizes, tree["minimums"], scale_bytes)
-            if kind == "q4" or "minimums" in tree
+            if kind.startswith("q4") or "minimums" in tree
             else True
         )
     )

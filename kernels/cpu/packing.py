@@ -29,12 +29,12 @@ class Packed:
     memory: tuple[object, ...]
 
 
-def pack(linear: Linear) -> Packed:
-    """The struct of `linear`; its memory must be kept alive as long as the struct is used."""
+def pack(linear: Linear, in_halves: bool) -> Packed:
+    """The struct of `linear`; its memory must be kept alive as long as the struct is used. `in_halves`: as `library.reads_halves` says."""
     weight = linear.weight
     bias = None if linear.bias is None else linear.bias.float().contiguous()
     if isinstance(weight, QuantizedWeight):
-        kind, codes, scales, minimums = _quantized(weight)
+        kind, codes, scales, minimums = _quantized(weight, in_halves)
     else:
         kind, codes = _floats(weight)
         scales = minimums = None
@@ -59,13 +59,21 @@ def _floats(weight: Tensor) -> tuple[str, Tensor]:
     return kind, _aligned(blocks.contiguous())
 
 
-def _quantized(weight: QuantizedWeight) -> tuple[str, Tensor, Tensor, Tensor | None]:
+def _quantized(
+    weight: QuantizedWeight, in_halves: bool
+) -> tuple[str, Tensor, Tensor, Tensor | None]:
     """Codes, scales and minimums, in blocks."""
     codes, scales = _padded(weight.codes), _by_group(weight.scales)
     minimums = None if weight.minimums is None else _by_group(weight.minimums)
-    if weight.codes.dtype == torch.int8:
-        return "q8", _aligned(_by_words(codes)), scales, minimums
+    has_8_bits = weight.codes.dtype == torch.int8
+    if in_halves:
+        halves = _by_halves((codes.to(torch.int16) + 128).to(torch.uint8) if has_8_bits else codes)
+        if not has_8_bits:
+            halves = halves[:, :, :, 0] | (halves[:, :, :, 1] << 4)
+        return "q8 halves" if has_8_bits else "q4 halves", _aligned(halves), scales, minimums
     words = _by_words(codes)
+    if has_8_bits:
+        return "q8", _aligned(words), scales, minimums
     return "q4", _aligned(words[:, :, :4] | (words[:, :, 4:] << 4)), scales, minimums
 
 
@@ -76,6 +84,17 @@ def _by_words(codes: Tensor) -> Tensor:
         num_out // BLOCK, BLOCK, num_in // GROUP, 2, 8, 2
     )  # [.., row, group, half, s, two]
     return parts.permute(0, 2, 4, 1, 3, 5).reshape(num_out // BLOCK, num_in // GROUP, 8, BLOCK, 4)
+
+
+def _by_halves(codes: Tensor) -> Tensor:
+    """[out, in] -> [out / 16, in / 32, 4, 2, 16, 4]: word j of half h holds inputs 2 j, 2 j + 1, 8 + 2 j, 9 + 2 j of that half."""
+    num_out, num_in = codes.shape
+    parts = codes.view(
+        num_out // BLOCK, BLOCK, num_in // GROUP, 2, 2, 4, 2
+    )  # [.., row, group, half, eight, j, two]
+    return parts.permute(0, 2, 5, 3, 1, 4, 6).reshape(
+        num_out // BLOCK, num_in // GROUP, 4, 2, BLOCK, 4
+    )
 
 
 def _by_group(values: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 
 from ...kernels.cpu.decoder import refusal
+from ...kernels.cpu.library import best_reads_halves
 from ...kernels.cpu.pack_model import pack_model
 from ...kernels.cpu.packed import PackedModel
 from ..model_files import ModelFiles
@@ -22,4 +23,4 @@ def pack_files(files: ModelFiles, dtype: str, quantization: str) -> PackedModel 
         if refusal(weights.shape, dtype) is not None:
             return None
         with torch.inference_mode():
-            return pack_model(weights)
+            return pack_model(weights, best_reads_halves())

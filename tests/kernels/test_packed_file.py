@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from native_models import PAGE, ModelKind, Row, make_weights, next_step
+from native_models import PAGE, ModelKind, Row, make_weights, next_step, packed_for
 
 from radixlm.kernels.cpu import packed_file
 from radixlm.kernels.cpu.backend import BACKEND
 from radixlm.kernels.cpu.decoder import NativeDecoder
-from radixlm.kernels.cpu.pack_model import pack_model
 from radixlm.kernels.cpu.packed import PackedModel
 from radixlm.kernels.cpu.pool import allocate
 
@@ -33,7 +32,7 @@ def logits_of(packed: PackedModel) -> bytes:
 @pytest.fixture
 def stored(tmp_path: Path) -> Path:
     path = tmp_path / "weights.packed"
-    packed_file.write(path, KEY, pack_model(make_weights(ModelKind("q4", has_bias=True))))
+    packed_file.write(path, KEY, packed_for(make_weights(ModelKind("q4", has_bias=True))))
     return path
 
 
@@ -41,7 +40,7 @@ def stored(tmp_path: Path) -> Path:
 def test_a_mapped_model_gives_the_bits_of_the_one_that_was_packed(
     kind: str, tmp_path: Path
 ) -> None:
-    packed = pack_model(make_weights(ModelKind(kind, has_bias=True)))
+    packed = packed_for(make_weights(ModelKind(kind, has_bias=True)))
     path = tmp_path / "weights.packed"
     packed_file.write(path, KEY, packed)
     mapped = packed_file.read(path, KEY)
@@ -104,7 +103,7 @@ def test_a_header_of_another_layout_is_no_model(stored: Path, change: dict) -> N
 def test_numbers_that_lead_outside_the_blocks_are_no_model(tmp_path: Path) -> None:
     path = tmp_path / "weights.packed"
     for change in ("layers", "vocabulary", "block", "number", "kind", "minimums"):
-        packed = pack_model(make_weights(ModelKind("q4", has_bias=True)))
+        packed = packed_for(make_weights(ModelKind("q4", has_bias=True)))
         layers, weights, blocks = list(packed.layers), dict(packed.weights), list(packed.blocks)
         if change == "layers":
             layers.pop()
@@ -128,12 +127,12 @@ def test_a_writer_removes_only_its_own_and_what_was_left_long_ago(tmp_path: Path
     for part in (running, stale):
         part.write_bytes(b"x")
     os.utime(stale, (0, 0))
-    packed_file.write(path, KEY, pack_model(make_weights(ModelKind("q4", has_bias=True))))
+    packed_file.write(path, KEY, packed_for(make_weights(ModelKind("q4", has_bias=True))))
     assert sorted(each.name for each in tmp_path.iterdir()) == [running.name, path.name]
 
 
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatch) -> None:
-    packed = pack_model(make_weights(ModelKind()))
+    packed = packed_for(make_weights(ModelKind()))
     with pytest.raises(OSError, match="No such file"):
         packed_file.write(tmp_path / "missing" / "weights.packed", KEY, packed)
 

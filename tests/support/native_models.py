@@ -11,7 +11,9 @@ import torch
 
 from radixlm.kernels.cpu.backend import BACKEND
 from radixlm.kernels.cpu.decoder import NativeDecoder
+from radixlm.kernels.cpu.library import best_reads_halves
 from radixlm.kernels.cpu.pack_model import pack_model
+from radixlm.kernels.cpu.packed import PackedModel
 from radixlm.kernels.cpu.pool import allocate
 from radixlm.kernels.ops import (
     DecoderShape,
@@ -151,6 +153,11 @@ def next_step(
     )
 
 
+def packed_for(weights: DecoderWeights) -> PackedModel:
+    """Packed for the best instruction set of this machine."""
+    return pack_model(weights, best_reads_halves())
+
+
 def native_sampler(num_threads: int = 2) -> NativeSampler:
     """The native sampler over a small model; the test is skipped where the kernels were not built."""
     reason = BACKEND.unavailable_reason("cpu")
@@ -158,4 +165,4 @@ def native_sampler(num_threads: int = 2) -> NativeSampler:
         pytest.skip(reason)
     weights = make_weights(ModelKind())
     pool = allocate(weights.shape, 1, PAGE, "float32")
-    return NativeSampler(NativeDecoder(pack_model(weights), pool, num_threads))
+    return NativeSampler(NativeDecoder(packed_for(weights), pool, num_threads))

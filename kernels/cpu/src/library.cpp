@@ -16,6 +16,7 @@ struct Isa {
   const char* name;
   Make make;
   bool (*is_usable)();
+  bool reads_halves;
 };
 
 bool always() { return true; }
@@ -39,18 +40,18 @@ bool has_avx512bf16() { return has_avx512vnni() && __builtin_cpu_supports("avx51
 
 const Isa kIsas[] = {  // best first
 #if defined(RADIX_HAS_AVX512BF16)
-    {"avx512bf16", avx512bf16::make_runner, has_avx512bf16},
+    {"avx512bf16", avx512bf16::make_runner, has_avx512bf16, true},
 #endif
 #if defined(RADIX_HAS_AVX512VNNI)
-    {"avx512vnni", avx512vnni::make_runner, has_avx512vnni},
+    {"avx512vnni", avx512vnni::make_runner, has_avx512vnni, true},
 #endif
 #if defined(RADIX_HAS_AVXVNNI)
-    {"avxvnni", avxvnni::make_runner, has_avxvnni},
+    {"avxvnni", avxvnni::make_runner, has_avxvnni, true},
 #endif
 #if defined(RADIX_HAS_AVX2)
-    {"avx2", avx2::make_runner, has_avx2},
+    {"avx2", avx2::make_runner, has_avx2, false},
 #endif
-    {"portable", portable::make_runner, always},
+    {"portable", portable::make_runner, always, false},
 };
 
 bool are_below(const int32_t* numbers, int count, int limit) {
@@ -75,7 +76,14 @@ RADIX_EXPORT const char* radix_isa(int n) {
   return nullptr;
 }
 
-// A runner of the weights, which must outlive it (the structs are copied); null for an instruction set that does not serve here.
+// 1 when that instruction set reads quantized weights in words of one half (see WeightKind), else 0.
+RADIX_EXPORT int radix_reads_halves(const char* isa_name) {
+  for (const Isa& isa : kIsas)
+    if (std::strcmp(isa.name, isa_name) == 0) return isa.reads_halves;
+  return 0;
+}
+
+// A runner of the weights, which must outlive it (the structs are copied); null for an instruction set that does not serve here, or weights packed for another.
 RADIX_EXPORT void* radix_open(const Weights* weights, const char* isa_name) {
   for (const Isa& isa : kIsas)
     if (isa.is_usable() && std::strcmp(isa.name, isa_name) == 0) {

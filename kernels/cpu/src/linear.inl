@@ -17,6 +17,7 @@ constexpr int kHalf = 16;       // inputs that share an activation's scale
 constexpr int kBlock = 16;      // output rows of a block
 constexpr int kFactors = 4095;  // the largest factor: 32 products of 8 bits by 8 bits times it stay below 2^31
 constexpr int kRowsInCache = 256;
+constexpr int kManyRows = 8;
 constexpr int kBytesInCache = 192 * 1024;  // activations of so many rows or bytes stay in the second-level cache while weights pass
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
@@ -25,11 +26,17 @@ constexpr bool kHasVnni = true;
 constexpr bool kHasVnni = false;
 #endif
 
-// Input that byte t of 32-bit word s of a group holds: two of the lower half, two of the upper.
-constexpr int input_of(int s, int t) { return 2 * s + (t & 1) + kHalf * (t >> 1); }
+// Input that byte t of 32-bit word s of a group holds: two of the lower half and two of the upper; or, for VNNI, four of one half.
+constexpr int input_of(int s, int t) {
+  return kHasVnni ? kHalf * (s & 1) + 2 * (s >> 1) + (t & 1) + 8 * (t >> 1) : 2 * s + (t & 1) + kHalf * (t >> 1);
+}
 
-// Activations as the linears read them: floats; or int8 in the order of `input_of` (VNNI: of `fours_of_halves`), both factors of a group (the upper one in the high 16
+// Activations as the linears read them: floats; or int8 in the order of `input_of`, both factors of a group (the upper one in the high 16
 // bits), the factors' sum of codes per group (exact: below 2^24), and the row's unit.
+//
+// Groups lie row after row; for VNNI eight rows lie together, [rows / 8][group][8], so that a tile of them has one address.
+constexpr int kTogether = kHasVnni ? 8 : 1;
+
 struct Activations {
   int width = 0;  // inputs
   std::vector<float> floats;
@@ -39,21 +46,29 @@ struct Activations {
 
   void reserve(int rows, int num_in) {
     width = num_in;
-    const size_t size = size_t(rows) * num_in;
+    const size_t size = size_t((rows + kTogether - 1) / kTogether * kTogether) * num_in;
     if (floats.size() < size) floats.resize(size);
     if (codes.size() < size) codes.resize(size);
-    const size_t groups = size / kGroup + rows;
-    if (sums.size() < groups) {
-      sums.resize(groups);
-      factors.resize(groups);
+    const size_t cells = size / kGroup + rows;
+    if (sums.size() < cells) {
+      sums.resize(cells);
+      factors.resize(cells);
     }
     if (units.size() < size_t(rows)) units.resize(rows);
   }
+
+  // Where group g of a row of `num_groups` lies.
+  static size_t cell(int row, int g, int num_groups) { return (size_t(row / kTogether) * num_groups + g) * kTogether + row % kTogether; }
 };
 
-inline bool is_quantized(const Linear& w) { return w.kind == kQ4 || w.kind == kQ8; }
+// The kinds of quantized weights that this instruction set reads.
+constexpr int32_t k4Bits = kHasVnni ? kQ4Halves : kQ4, k8Bits = kHasVnni ? kQ8Halves : kQ8;
 
-inline int bytes_of_group(const Linear& w) { return w.kind == kQ8 ? 512 : 256; }
+inline bool is_quantized(const Linear& w) { return w.kind == k4Bits || w.kind == k8Bits; }
+
+inline bool can_read(const Linear& w) { return is_quantized(w) || w.kind == kF32 || w.kind == kBF16; }
+
+inline int bytes_of_group(const Linear& w) { return w.kind == k8Bits ? 512 : 256; }
 
 // 16 totals of a row, times its unit, with the bias.
 inline void finish(const Linear& w, int block, float unit, const float* totals, float* out) {
@@ -84,23 +99,27 @@ inline void finish(const Linear& w, int block, float unit, const float* totals, 
 namespace RADIX_ISA {
 
 // A row with a value that is not finite.
-inline void spoil_row(int n, Activations& a, int row) {
-  const size_t groups = n / kGroup, group = row * groups;
+inline void spoil_row(int num_groups, Activations& a, int row) {
   a.units[row] = NAN;
-  std::fill_n(&a.codes[group * kGroup], groups * kGroup, int8_t(0));
-  std::fill_n(&a.factors[group], groups, 0);
-  std::fill_n(&a.sums[group], groups, 0.0f);
+  for (int g = 0; g < num_groups; ++g) {
+    const size_t cell = a.cell(row, g, num_groups);
+    std::memset(&a.codes[cell * kGroup], 0, kGroup);
+    a.factors[cell] = 0;
+    a.sums[cell] = 0.0f;
+  }
 }
 
 inline void quantize_row(const float* x, int n, Activations& a, int row) {
   const float top = most_of_row(x, n);
-  if (!std::isfinite(top)) return spoil_row(n, a, row);
+  const int num_groups = n / kGroup;
+  if (!std::isfinite(top)) return spoil_row(num_groups, a, row);
   const bool is_zero = top <= 1e-30f;
   const float unit = is_zero ? 0.0f : top / float(127 * kFactors), factors_per_top = is_zero ? 0.0f : float(kFactors) / top;
   a.units[row] = unit;
-  const size_t group = size_t(row) * (n / kGroup);
-  for (int g = 0; g < n / kGroup; ++g)
-    a.sums[group + g] = quantize_group(x + g * kGroup, unit, factors_per_top, &a.codes[(group + g) * kGroup], &a.factors[group + g]);
+  for (int g = 0; g < num_groups; ++g) {
+    const size_t cell = a.cell(row, g, num_groups);
+    a.sums[cell] = quantize_group(x + g * kGroup, unit, factors_per_top, &a.codes[cell * kGroup], &a.factors[cell]);
+  }
 }
 
 // Row `row` of `a` from `x`, in the form that `w` reads.
@@ -140,20 +159,56 @@ inline void any_float_block(const Linear& w, int block, const Activations& a, in
 
 // out[row][16 outputs of the block] for rows first .. last, at most kRowsInCache.
 inline void block_of_rows(const Linear& w, int block, const Activations& a, int first, int last, float* out, int stride) {
-  constexpr int kTogether = 4;
+  constexpr int kRows = 4;
   if (is_quantized(w)) return quantized_block(w, block, a, first, last, out, stride);
   int row = first;
-  for (; row + kTogether <= last; row += kTogether) any_float_block<kTogether>(w, block, a, row, out, stride);
+  for (; row + kRows <= last; row += kRows) any_float_block<kRows>(w, block, a, row, out, stride);
   for (; row < last; ++row) any_float_block<1>(w, block, a, row, out, stride);
 }
 
-// This member's share of out[row][:] = w(a[row]) for rows 0 .. num_rows. A block of weights is read once for all rows in cache.
-inline void linear(const Linear& w, const Activations& a, int num_rows, float* out, int stride, int member, int num_members) {
+// Hands out the blocks of one linear after another in portions: a member that was interrupted takes fewer. Counters are used in turn; one is
+// set back when nobody can be at it any more, because members meet between any two linears.
+class Portions {
+ public:
+  static constexpr int kTurns = 4;
+
+  // Before the first linear of a round, when no member is at work.
+  void begin() {
+    for (auto& next : next_) next.store(0, std::memory_order_relaxed);
+  }
+
+  // The next of about `of_member` portions a member of `count` blocks of linear number `turn`, as [begin, end); empty when all are taken.
+  std::pair<int, int> take(unsigned turn, int count, int num_members, int of_member) {
+    const int size = std::max(1, count / (num_members * of_member));
+    const int begin = next_[turn % kTurns].fetch_add(size, std::memory_order_relaxed);
+    return {std::min(begin, count), std::min(begin + size, count)};
+  }
+
+  void set_back(unsigned turn) { next_[(turn + kTurns / 2) % kTurns].store(0, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int> next_[kTurns] = {};
+};
+
+// This member's share of out[row][:] = w(a[row]) for rows 0 .. num_rows; `turn` numbers the linears of a round. A block of weights is read
+// once for all rows in cache.
+inline void linear(const Linear& w, const Activations& a, int num_rows, float* out, int stride, Portions& portions, unsigned turn, int member, int num_members) {
   const int blocks = (w.num_out + kBlock - 1) / kBlock;
-  const int begin = int(int64_t(blocks) * member / num_members), end = int(int64_t(blocks) * (member + 1) / num_members);
-  const int together = std::min(kRowsInCache, std::max(16, kBytesInCache / w.num_in));
-  for (int first = 0; first < num_rows; first += together)
-    for (int block = begin; block < end; ++block) block_of_rows(w, block, a, first, std::min(num_rows, first + together), out, stride);
+  const int together = std::min(kRowsInCache, std::max(16, kBytesInCache / w.num_in / 8 * 8));
+  const int of_member = num_rows < kManyRows ? 1 : 4;  // few rows pass too fast for more
+  if (member == 0) portions.set_back(turn);
+  for (;;) {
+    const auto [begin, end] = portions.take(turn, blocks, num_members, of_member);
+    if (begin == end) return;
+    for (int first = 0; first < num_rows; first += together)
+      for (int block = begin; block < end; ++block) block_of_rows(w, block, a, first, std::min(num_rows, first + together), out, stride);
+  }
+}
+
+// Byte t of word s of a row whose first word lies at `codes`.
+inline int code_at(const Linear& w, const uint8_t* codes, int s, int t) {
+  if (w.kind == k8Bits) return kHasVnni ? int(codes[64 * s + t]) - 128 : int(int8_t(codes[64 * s + t]));
+  return kHasVnni ? (codes[64 * (s / 2) + t] >> (s % 2 ? 4 : 0)) & 15 : (codes[64 * (s % 4) + t] >> (s < 4 ? 0 : 4)) & 15;
 }
 
 // One row of a packed weight as floats: the embedding of a token.
@@ -172,10 +227,7 @@ inline void unpack_row(const Linear& w, int index, float* out) {
     const size_t at = (size_t(block) * groups + g) * kBlock + r;
     const float scale = from_half(w.scales[at]), minimum = w.minimums ? from_half(w.minimums[at]) : 0.0f;
     for (int s = 0; s < 8; ++s)
-      for (int t = 0; t < 4; ++t) {
-        const int code = w.kind == kQ8 ? int8_t(codes[64 * s + t]) : (codes[64 * (s % 4) + t] >> (s < 4 ? 0 : 4)) & 15;
-        out[g * kGroup + input_of(s, t)] = float(code) * scale + minimum;
-      }
+      for (int t = 0; t < 4; ++t) out[g * kGroup + input_of(s, t)] = float(code_at(w, codes, s, t)) * scale + minimum;
   }
 }
 

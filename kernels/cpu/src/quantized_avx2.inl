@@ -131,7 +131,7 @@ inline void quantized_block(const Linear& w, int block, const Activations& a, in
   const size_t start = size_t(block) * groups;
   alignas(32) float totals[kRowsInCache][kBlock];
   std::memset(totals, 0, size_t(last - first) * sizeof(totals[0]));
-  if (w.kind == kQ8) {
+  if (w.kind == k8Bits) {
     tiles(Codes8(w, start), groups, w, a, 0, first, last, totals);
   } else if (last - first <= kFewRows) {
     tiles(Codes4(w, start), groups, w, a, 0, first, last, totals);

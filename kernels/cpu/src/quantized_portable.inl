@@ -53,7 +53,7 @@ inline void quantized_block(const Linear& w, int block, const Activations& a, in
     for (int g = 0; g < groups; ++g) {
       const size_t at = size_t(row) * groups + g, weight_at = size_t(block) * groups + g;
       int32_t dots[2][kBlock];
-      dots_of_group((const uint8_t*)w.codes + weight_at * bytes, w.kind == kQ8, &a.codes[at * kGroup], dots);
+      dots_of_group((const uint8_t*)w.codes + weight_at * bytes, w.kind == k8Bits, &a.codes[at * kGroup], dots);
       const int32_t lower = a.factors[at] & 0xffff, upper = a.factors[at] >> 16;
       for (int r = 0; r < kBlock; ++r) {
         totals[r] = fma1(float(lower * dots[0][r] + upper * dots[1][r]), from_half(w.scales[weight_at * kBlock + r]), totals[r]);

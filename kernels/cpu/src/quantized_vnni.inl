@@ -1,8 +1,8 @@
 // Quantized linears with VNNI, in 512 bits (AVX-512) or 256 (AVX-VNNI); `linear.inl` says what is computed.
 //
 // One instruction (vpdpbusd) adds four products of unsigned weights and signed activations to each 32-bit lane. Its four inputs must share
-// a factor, so the words of the stored weights, two inputs of each half, are regrouped to words of one half: in registers for few rows, once
-// for many. Codes of 8 bits become unsigned by adding 128, and 128 times the row's sum is taken off the product.
+// a factor, so a stored word holds inputs of one half. Nibbles are unpacked in registers, for eight rows at a time: unpacking them once for many
+// rows is no faster. Codes of 8 bits are stored with 128 added, and 128 times the row's sum is taken off the product.
 namespace RADIX_ISA {
 
 #if defined(__AVX512VNNI__)
@@ -11,7 +11,6 @@ using Floats = __m512;
 constexpr int kLanes = 16, kRowsOfTile = 8;
 inline Ints all_ints(int32_t x) { return _mm512_set1_epi32(x); }
 inline Ints load_ints(const void* p) { return _mm512_loadu_si512(p); }
-inline void store_ints(void* p, Ints a) { _mm512_storeu_si512(p, a); }
 inline Ints dot(Ints sum, Ints unsigned_bytes, Ints signed_bytes) { return _mm512_dpbusd_epi32(sum, unsigned_bytes, signed_bytes); }
 inline Ints add_pairs(Ints a, Ints b) { return _mm512_madd_epi16(a, b); }
 inline Ints times(Ints a, Ints b) { return _mm512_mullo_epi32(a, b); }
@@ -19,23 +18,23 @@ inline Ints plus(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
 inline Ints minus(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
 inline Ints both(Ints a, Ints b) { return _mm512_and_si512(a, b); }
 inline Ints either(Ints a, Ints b) { return _mm512_or_si512(a, b); }
-inline Ints differ(Ints a, Ints b) { return _mm512_xor_si512(a, b); }
 inline Ints low_words(Ints a, Ints b) { return _mm512_mask_blend_epi16(0xaaaaaaaa, a, _mm512_slli_epi32(b, 16)); }
-template <int N> inline Ints up(Ints a) { return _mm512_slli_epi32(a, N); }
 template <int N> inline Ints down(Ints a) { return _mm512_srli_epi32(a, N); }
 inline Floats to_floats(Ints a) { return _mm512_cvtepi32_ps(a); }
 inline Floats all_floats(float x) { return _mm512_set1_ps(x); }
-inline Floats load_floats(const float* p) { return _mm512_loadu_ps(p); }
 inline Floats load_halves(const uint16_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p)); }
-inline void store_floats(float* p, Floats a) { _mm512_storeu_ps(p, a); }
 inline Floats fused(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+inline Floats scaled(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
+inline Floats summed(Floats a, Floats b) { return _mm512_add_ps(a, b); }
+inline __mmask16 first_lanes(int count) { return count < kLanes ? __mmask16((1u << count) - 1) : __mmask16(0xffff); }
+inline Floats load_some(const float* p, int count) { return _mm512_maskz_loadu_ps(first_lanes(count), p); }
+inline void store_some(float* p, Floats a, int count) { _mm512_mask_storeu_ps(p, first_lanes(count), a); }
 #else
 using Ints = __m256i;
 using Floats = __m256;
 constexpr int kLanes = 8, kRowsOfTile = 4;
 inline Ints all_ints(int32_t x) { return _mm256_set1_epi32(x); }
 inline Ints load_ints(const void* p) { return _mm256_loadu_si256((const __m256i*)p); }
-inline void store_ints(void* p, Ints a) { _mm256_storeu_si256((__m256i*)p, a); }
 inline Ints dot(Ints sum, Ints unsigned_bytes, Ints signed_bytes) { return _mm256_dpbusd_avx_epi32(sum, unsigned_bytes, signed_bytes); }
 inline Ints add_pairs(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
 inline Ints times(Ints a, Ints b) { return _mm256_mullo_epi32(a, b); }
@@ -43,16 +42,17 @@ inline Ints plus(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
 inline Ints minus(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
 inline Ints both(Ints a, Ints b) { return _mm256_and_si256(a, b); }
 inline Ints either(Ints a, Ints b) { return _mm256_or_si256(a, b); }
-inline Ints differ(Ints a, Ints b) { return _mm256_xor_si256(a, b); }
 inline Ints low_words(Ints a, Ints b) { return _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa); }
-template <int N> inline Ints up(Ints a) { return _mm256_slli_epi32(a, N); }
 template <int N> inline Ints down(Ints a) { return _mm256_srli_epi32(a, N); }
 inline Floats to_floats(Ints a) { return _mm256_cvtepi32_ps(a); }
 inline Floats all_floats(float x) { return _mm256_set1_ps(x); }
-inline Floats load_floats(const float* p) { return _mm256_loadu_ps(p); }
 inline Floats load_halves(const uint16_t* p) { return eight_halves(p); }
-inline void store_floats(float* p, Floats a) { _mm256_storeu_ps(p, a); }
 inline Floats fused(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+inline Floats scaled(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
+inline Floats summed(Floats a, Floats b) { return _mm256_add_ps(a, b); }
+inline __m256i first_lanes(int count) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
+inline Floats load_some(const float* p, int count) { return _mm256_maskload_ps(p, first_lanes(count)); }
+inline void store_some(float* p, Floats a, int count) { _mm256_maskstore_ps(p, first_lanes(count), a); }
 #endif
 
 // Where a tile finds its weights: words j (0 .. 3) of both halves, unsigned, of the outputs from `lane` on.
@@ -72,39 +72,19 @@ struct StoredWeights {
 struct Weights4 : StoredWeights {
   using StoredWeights::StoredWeights;
   void words(int g, int j, int lane, Ints& lower, Ints& upper) const {
-    const Ints packed = load_ints(bytes + 256 * size_t(g) + 64 * j + 4 * lane), low = all_ints(0x0f0f), high = all_ints(0x0f0f0000);
-    lower = either(both(packed, low), both(up<12>(packed), high));
-    upper = either(both(down<16>(packed), low), both(down<4>(packed), high));
+    const Ints packed = load_ints(bytes + 256 * size_t(g) + 64 * j + 4 * lane), low = all_ints(0x0f0f0f0f);
+    lower = both(packed, low);
+    upper = both(down<4>(packed), low);
   }
 };
 
 struct Weights8 : StoredWeights {
   using StoredWeights::StoredWeights;
   void words(int g, int j, int lane, Ints& lower, Ints& upper) const {
-    const uint8_t* at = bytes + 512 * size_t(g) + 64 * j + 4 * lane;
-    const Ints sign = all_ints(int32_t(0x80808080)), first = differ(load_ints(at), sign), last = differ(load_ints(at + 256), sign);
-    lower = either(down<16>(up<16>(first)), up<16>(last));
-    upper = either(down<16>(first), up<16>(down<16>(last)));
+    const uint8_t* at = bytes + 512 * size_t(g) + 128 * j + 4 * lane;
+    lower = load_ints(at);
+    upper = load_ints(at + 64);
   }
-};
-
-// One group of 16 outputs, regrouped: words 2 j of the lower half and 2 j + 1 of the upper.
-struct alignas(64) WideGroup {
-  uint8_t codes[512];
-  float scales[kBlock], minimums[kBlock];
-};
-constexpr int kWideGroups = 24;  // 15 KB of the first-level cache
-constexpr int kFewRows = 2;      // rows for which regrouping in registers is cheaper
-
-struct WideWeights {
-  const WideGroup* groups;
-  bool has_minimums;
-  void words(int g, int j, int lane, Ints& lower, Ints& upper) const {
-    lower = load_ints(groups[g].codes + 128 * j + 4 * lane);
-    upper = load_ints(groups[g].codes + 128 * j + 64 + 4 * lane);
-  }
-  Floats scales(int g, int lane) const { return load_floats(groups[g].scales + lane); }
-  Floats minimums(int g, int lane) const { return load_floats(groups[g].minimums + lane); }
 };
 
 // factors[0] * lower + factors[1] * upper, of signed codes. Sums of 4-bit codes fit 16 bits.
@@ -115,12 +95,33 @@ inline Ints product_of(Ints lower, Ints upper, int32_t factors, float sum) {
   return minus(product, all_ints(128 * int32_t(sum)));
 }
 
-// Adds groups 0 .. count of `w` to the totals of M rows, outputs `lane` .. lane + kLanes.
+// Rows of activations that lie together, from one of them on.
+struct RowsTogether {
+  const int8_t* codes;
+  const int32_t* factors;
+  const float* sums;
+
+  RowsTogether(const Activations& a, int num_groups, int row) {
+    const size_t cell = Activations::cell(row, 0, num_groups);
+    codes = &a.codes[cell * kGroup];
+    factors = &a.factors[cell];
+    sums = &a.sums[cell];
+  }
+  int32_t word(int i, int g, int s) const {
+    int32_t four;
+    std::memcpy(&four, codes + (size_t(g) * kTogether + i) * kGroup + 4 * s, 4);
+    return four;
+  }
+  int32_t factor(int i, int g) const { return factors[size_t(g) * kTogether + i]; }
+  float sum(int i, int g) const { return sums[size_t(g) * kTogether + i]; }
+};
+
+// out[i][lane .. lane + kLanes] of one block, for M rows that lie together; `left` outputs of the block exist.
 template <int M, bool kIsQ8, class Codes>
-__attribute__((noinline)) void tile(const Codes w, int lane, int count, const RowsFrom rows, float (*to)[kBlock]) {
+__attribute__((noinline)) void tile(const Codes w, int groups, int lane, int left, const RowsTogether rows, const float* units, const float* bias, float* out, size_t stride) {
   Floats total[M];
-  for (int i = 0; i < M; ++i) total[i] = load_floats(to[i] + lane);
-  for (int g = 0; g < count; ++g) {
+  for (int i = 0; i < M; ++i) total[i] = all_floats(0.0f);
+  for (int g = 0; g < groups; ++g) {
     Ints lower[M], upper[M];
     for (int i = 0; i < M; ++i) lower[i] = upper[i] = all_ints(0);
 #pragma GCC unroll 4
@@ -134,66 +135,33 @@ __attribute__((noinline)) void tile(const Codes w, int lane, int count, const Ro
       }
     }
     const Floats scales = w.scales(g, lane);
-    for (int i = 0; i < M; ++i) {
-      const size_t at = i * rows.stride + g;
-      total[i] = fused(to_floats(product_of<kIsQ8>(lower[i], upper[i], rows.factors[at], rows.sums[at])), scales, total[i]);
-    }
+    for (int i = 0; i < M; ++i)
+      total[i] = fused(to_floats(product_of<kIsQ8>(lower[i], upper[i], rows.factor(i, g), rows.sum(i, g))), scales, total[i]);
     if (!w.has_minimums) continue;
     const Floats minimums = w.minimums(g, lane);
-    for (int i = 0; i < M; ++i) total[i] = fused(minimums, all_floats(rows.sums[i * rows.stride + g]), total[i]);
+    for (int i = 0; i < M; ++i) total[i] = fused(minimums, all_floats(rows.sum(i, g)), total[i]);
   }
-  for (int i = 0; i < M; ++i) store_floats(to[i] + lane, total[i]);
+  for (int i = 0; i < M; ++i) {
+    const Floats value = scaled(total[i], all_floats(units[i]));
+    store_some(out + i * stride + lane, bias ? summed(value, load_some(bias + lane, left - lane)) : value, left - lane);
+  }
 }
 
+// One block for rows first .. last, in tiles of M and then of fewer; a tile's rows lie together.
 template <int M, bool kIsQ8, class Codes>
-inline int tiles_of(const Codes& w, int count, const Linear& linear, const Activations& a, int group, int row, int last, float (*totals)[kBlock]) {
-  for (; row + M <= last; row += M, totals += M)
-    for (int lane = 0; lane < kBlock; lane += kLanes) tile<M, kIsQ8>(w, lane, count, RowsFrom(a, linear.num_in, row, group), totals);
-  return row;
-}
-
-// Adds groups group .. group + count of the weights to the totals of rows first .. last.
-template <bool kIsQ8, class Codes>
-inline void tiles(const Codes& w, int count, const Linear& linear, const Activations& a, int group, int first, int last, float (*totals)[kBlock]) {
-  int row = tiles_of<kRowsOfTile, kIsQ8>(w, count, linear, a, group, first, last, totals);
-  row = tiles_of<2, kIsQ8>(w, count, linear, a, group, row, last, totals + (row - first));
-  tiles_of<1, kIsQ8>(w, count, linear, a, group, row, last, totals + (row - first));
-}
-
-template <class Codes>
-inline void widen(const Codes& from, int count, WideGroup* to) {
-  for (int g = 0; g < count; ++g)
-    for (int lane = 0; lane < kBlock; lane += kLanes) {
-      for (int j = 0; j < 4; ++j) {
-        Ints lower, upper;
-        from.words(g, j, lane, lower, upper);
-        store_ints(to[g].codes + 128 * j + 4 * lane, lower);
-        store_ints(to[g].codes + 128 * j + 64 + 4 * lane, upper);
-      }
-      store_floats(to[g].scales + lane, from.scales(g, lane));
-      if (from.has_minimums) store_floats(to[g].minimums + lane, from.minimums(g, lane));
-    }
-}
-
-template <class Codes, bool kIsQ8>
-inline void add_groups(const Linear& w, int block, const Activations& a, int first, int last, float (*totals)[kBlock]) {
-  const int groups = w.num_in / kGroup;
-  const size_t start = size_t(block) * groups;
-  if (last - first <= kFewRows) return tiles<kIsQ8>(Codes(w, start), groups, w, a, 0, first, last, totals);
-  WideGroup wide[kWideGroups];
-  for (int g = 0; g < groups; g += kWideGroups) {
-    const int count = std::min(kWideGroups, groups - g);
-    widen(Codes(w, start + g), count, wide);
-    tiles<kIsQ8>(WideWeights{wide, w.minimums != nullptr}, count, w, a, g, first, last, totals);
-  }
+inline void tiles(const Codes& w, const Linear& linear, int block, const Activations& a, int row, int last, float* out, int stride) {
+  const int groups = linear.num_in / kGroup, left = std::min(kBlock, linear.num_out - block * kBlock);
+  const float* bias = linear.bias ? linear.bias + block * kBlock : nullptr;
+  for (; row + M <= last && row % M == 0; row += M)
+    for (int lane = 0; lane < left; lane += kLanes)
+      tile<M, kIsQ8>(w, groups, lane, left, RowsTogether(a, groups, row), &a.units[row], bias, out + size_t(row) * stride + block * kBlock, stride);
+  if constexpr (M > 1) tiles<M / 2, kIsQ8>(w, linear, block, a, row, last, out, stride);
 }
 
 inline void quantized_block(const Linear& w, int block, const Activations& a, int first, int last, float* out, int stride) {
-  alignas(64) float totals[kRowsInCache][kBlock];
-  std::memset(totals, 0, size_t(last - first) * sizeof(totals[0]));
-  if (w.kind == kQ8) add_groups<Weights8, true>(w, block, a, first, last, totals);
-  else add_groups<Weights4, false>(w, block, a, first, last, totals);
-  for (int row = first; row < last; ++row) finish(w, block, a.units[row], totals[row - first], out + size_t(row) * stride + block * kBlock);
+  const size_t start = size_t(block) * (w.num_in / kGroup);
+  if (w.kind == k8Bits) tiles<kRowsOfTile, true>(Weights8(w, start), w, block, a, first, last, out, stride);
+  else tiles<kRowsOfTile, false>(Weights4(w, start), w, block, a, first, last, out, stride);
 }
 
 }  // namespace RADIX_ISA

@@ -37,6 +37,7 @@ class Runner : public AnyRunner {
  public:
   explicit Runner(const Weights& weights) : w_(weights), s_(weights.shape), layers_(weights.layers, weights.layers + s_.num_layers), pool_(s_.num_threads) {
     w_.layers = layers_.data();
+    check_kinds();
     lone_.resize(pool_.size());
     for (auto& rows : lone_) rows.reserve(kLoneRows, s_);
     scratch_.resize(pool_.size());
@@ -56,6 +57,7 @@ class Runner : public AnyRunner {
     reserve(rows);
     plan_.make(step, s_, pool_.size());
     grow(parts_, plan_.num_parts);
+    portions_.begin();
     next_task_.store(0);
     next_group_task_.store(0);
     pool_.run([this](int member) { run(member); });
@@ -68,11 +70,12 @@ class Runner : public AnyRunner {
     const int num_whole = head_plan_.num_whole;
     if (!head_plan_.is_in_place) grow(whole_rows_, size_t(num_whole) * vocab);
     float* whole = head_plan_.is_in_place ? out : whole_rows_.data();
+    portions_.begin();
     pool_.run([&](int member) {
       const auto [begin, end] = slice(num_rows, member);
       for (int i = begin; i < end; ++i) take_row(head_input_, i, hidden + size_t(head_plan_.order[i]) * s_.hidden, w_.head);
       pool_.barrier();
-      linear(w_.head, head_input_, num_whole, whole, vocab, member, pool_.size());
+      linear(w_.head, head_input_, num_whole, whole, vocab, portions_, 0, member, pool_.size());
       if (num_whole < num_rows) sparse_rows(w_.head, head_input_, head_plan_, masks, out, member, pool_.size());
       if (whole == out) return;
       pool_.barrier();
@@ -89,6 +92,13 @@ class Runner : public AnyRunner {
   }
 
  private:
+  void check_kinds() const {
+    bool is_readable = can_read(w_.embedding) && can_read(w_.head);
+    for (const Layer& layer : layers_)
+      is_readable = is_readable && can_read(layer.qkv) && can_read(layer.attention_out) && can_read(layer.gate_up) && can_read(layer.down);
+    if (!is_readable) throw std::invalid_argument("weights packed for another instruction set");
+  }
+
   struct Slice {
     int begin, end;
   };
@@ -118,6 +128,7 @@ class Runner : public AnyRunner {
 
   void run(int member) {
     int rows = step_->num_tokens;
+    unsigned turn = 0;
     bool is_lone = rows <= kLoneRows;
     Rows* mine = is_lone ? &lone_[member] : &shared_;
     Slice own = is_lone ? Slice{0, rows} : slice(rows, member);
@@ -128,7 +139,7 @@ class Runner : public AnyRunner {
       const bool is_last = index == s_.num_layers - 1;
       for (int row = own.begin; row < own.end; ++row) normalize(*mine, row, index > 0, layer.attention_norm, layer.qkv);
       if (!is_lone) pool_.barrier();
-      linear(layer.qkv, mine->input, rows, qkv_.data(), qkv_width(), member, pool_.size());
+      linear(layer.qkv, mine->input, rows, qkv_.data(), qkv_width(), portions_, turn++, member, pool_.size());
       pool_.barrier();
       rotate_and_store(index, member);
       pool_.barrier();
@@ -152,15 +163,15 @@ class Runner : public AnyRunner {
       for (int row = own.begin; row < own.end; ++row)
         take_row(mine->input, row, &attended_[size_t(sources ? sources[row] : row) * query_width()], layer.attention_out);
       if (!is_lone) pool_.barrier();
-      linear(layer.attention_out, mine->input, rows, out_.data(), s_.hidden, member, pool_.size());
+      linear(layer.attention_out, mine->input, rows, out_.data(), s_.hidden, portions_, turn++, member, pool_.size());
       pool_.barrier();
       for (int row = own.begin; row < own.end; ++row) normalize(*mine, row, true, layer.mlp_norm, layer.gate_up);
       if (!is_lone) pool_.barrier();
-      linear(layer.gate_up, mine->input, rows, gate_up_.data(), 2 * s_.inner, member, pool_.size());
+      linear(layer.gate_up, mine->input, rows, gate_up_.data(), 2 * s_.inner, portions_, turn++, member, pool_.size());
       pool_.barrier();
       for (int row = own.begin; row < own.end; ++row) gate(*mine, row, layer.down, scratch_[member].data());
       if (!is_lone) pool_.barrier();
-      linear(layer.down, mine->input, rows, out_.data(), s_.hidden, member, pool_.size());
+      linear(layer.down, mine->input, rows, out_.data(), s_.hidden, portions_, turn++, member, pool_.size());
       pool_.barrier();
     }
     if (is_lone && member > 0) return;
@@ -420,6 +431,7 @@ class Runner : public AnyRunner {
   bool is_paired_ = false;
   std::vector<RowState> states_;
   AttentionPlan plan_;
+  Portions portions_;
   std::vector<float> parts_;  // results of blocks of split tasks
   std::atomic<int64_t> next_task_{0}, next_group_task_{0};
 };
