@@ -71,13 +71,11 @@ inline void score_chunks(const uint16_t* const* q, const PairBlock& block, const
 
 // 2^x for x <= 0, to 2^-18 of it: more than the rounding behind keeps. What is no number stays none.
 inline __m512 two_to_below_one(__m512 x) {
-  x = _mm512_max_ps(_mm512_set1_ps(-140.0f), x);
   const __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), r = _mm512_sub_ps(x, n);
-  __m512 p = _mm512_set1_ps(1.33336498e-3f);  // Taylor: powers of ln 2 over factorials
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(9.61812911e-3f));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.55041087e-2f));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(2.40226507e-1f));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(6.93147181e-1f));
+  __m512 p = _mm512_set1_ps(9.58285e-3f);  // of all polynomials with 1 at 0, the least relative error on -1/2 .. 1/2
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.590643e-2f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(2.4024099e-1f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(6.9312419e-1f));
   p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
   return _mm512_scalef_ps(p, n);
 }
@@ -85,20 +83,24 @@ inline __m512 two_to_below_one(__m512 x) {
 // Scores of one row, as powers of two, become rounded weights, 0 beyond `count` keys; returns the maximum as a power of e, and the sum.
 inline RowState weigh_pairs(const float* scores, int count, uint16_t* weights) {
   const int chunks = (count + kChunk - 1) / kChunk;
-  const __m512 nothing = _mm512_set1_ps(-INFINITY);
-  __m512 seen[kChunks], most = nothing;
+  const __m512 nothing = _mm512_set1_ps(-1e30f);  // not infinite: the difference to its whole part must be a number
+  __m512 seen[kChunks + 1], most = nothing;
   for (int c = 0; c < chunks; ++c) {
     const int left = count - c * kChunk;
     seen[c] = _mm512_load_ps(scores + c * kChunk);
     if (left < kChunk) seen[c] = _mm512_mask_mov_ps(nothing, __mmask16((1u << left) - 1), seen[c]);
     most = _mm512_max_ps(most, seen[c]);
   }
+  seen[chunks] = nothing;
   const float maximum = _mm512_reduce_max_ps(most);
+  const __m512 highest = _mm512_set1_ps(maximum);
+  const __m512i ones = _mm512_set1_epi16(0x3f80);
   __m512 total = _mm512_setzero_ps();
-  for (int c = 0; c < chunks; ++c) {
-    const __m256i rounded = (__m256i)_mm512_cvtneps_pbh(two_to_below_one(_mm512_sub_ps(seen[c], _mm512_set1_ps(maximum))));
-    _mm256_storeu_si256((__m256i*)(weights + c * kChunk), rounded);
-    total = _mm512_add_ps(total, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(rounded), 16)));
+  for (int c = 0; c < chunks; c += 2) {
+    const __m512 first = two_to_below_one(_mm512_sub_ps(seen[c], highest)), second = two_to_below_one(_mm512_sub_ps(seen[c + 1], highest));
+    const __m512i rounded = (__m512i)_mm512_cvtne2ps_pbh(second, first);
+    _mm512_store_si512(weights + c * kChunk, rounded);
+    total = add_pair_products(total, rounded, ones);
   }
   return {maximum * 0.693147181f, _mm512_reduce_add_ps(total)};
 }

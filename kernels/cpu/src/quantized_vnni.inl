@@ -120,7 +120,10 @@ struct RowsTogether {
 template <int M, bool kIsQ8, class Codes>
 __attribute__((noinline)) void tile(const Codes w, int groups, int lane, int left, const RowsTogether rows, const float* units, const float* bias, float* out, size_t stride) {
   Floats total[M];
-  for (int i = 0; i < M; ++i) total[i] = all_floats(0.0f);
+  for (int i = 0; i < M; ++i) {
+    total[i] = all_floats(0.0f);
+    if (M == kRowsOfTile) __builtin_prefetch(out + i * stride + lane, 1);  // of many rows, results lie far apart and are long out of the cache
+  }
   for (int g = 0; g < groups; ++g) {
     Ints lower[M], upper[M];
     for (int i = 0; i < M; ++i) lower[i] = upper[i] = all_ints(0);
