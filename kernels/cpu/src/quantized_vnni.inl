@@ -71,6 +71,9 @@ struct StoredWeights {
 
 struct Weights4 : StoredWeights {
   using StoredWeights::StoredWeights;
+  void fetch(int g) const {
+    for (int line = 0; line < 4; ++line) __builtin_prefetch(bytes + 256 * size_t(g) + 64 * line, 0, 2);
+  }
   void words(int g, int j, int lane, Ints& lower, Ints& upper) const {
     const Ints packed = load_ints(bytes + 256 * size_t(g) + 64 * j + 4 * lane), low = all_ints(0x0f0f0f0f);
     lower = both(packed, low);
@@ -80,6 +83,9 @@ struct Weights4 : StoredWeights {
 
 struct Weights8 : StoredWeights {
   using StoredWeights::StoredWeights;
+  void fetch(int g) const {
+    for (int line = 0; line < 8; ++line) __builtin_prefetch(bytes + 512 * size_t(g) + 64 * line, 0, 2);
+  }
   void words(int g, int j, int lane, Ints& lower, Ints& upper) const {
     const uint8_t* at = bytes + 512 * size_t(g) + 128 * j + 4 * lane;
     lower = load_ints(at);
@@ -125,6 +131,7 @@ __attribute__((noinline)) void tile(const Codes w, int groups, int lane, int lef
     if (M == kRowsOfTile) __builtin_prefetch(out + i * stride + lane, 1);  // of many rows, results lie far apart and are long out of the cache
   }
   for (int g = 0; g < groups; ++g) {
+    if (M == kRowsOfTile) w.fetch(groups + g);  // the block that comes next
     Ints lower[M], upper[M];
     for (int i = 0; i < M; ++i) lower[i] = upper[i] = all_ints(0);
 #pragma GCC unroll 4

@@ -33,6 +33,30 @@ inline __m256i fours_of_halves(__m256i codes) {
   return _mm256_set_m128i(_mm_unpackhi_epi16(first, last), _mm_unpacklo_epi16(first, last));
 }
 
+#if defined(__AVX512VNNI__)
+inline float quantize_group(const float* x, float unit, float factors_per_top, int8_t* codes, int32_t* factors) {
+  const __m512 lower = _mm512_loadu_ps(x), upper = _mm512_loadu_ps(x + 16), lower_size = _mm512_abs_ps(lower), upper_size = _mm512_abs_ps(upper);
+  // the largest of the lower half in the first 256 bits, of the upper in the last
+  __m512 most = _mm512_max_ps(_mm512_shuffle_f32x4(lower_size, upper_size, 0x44), _mm512_shuffle_f32x4(lower_size, upper_size, 0xee));
+  most = _mm512_max_ps(most, _mm512_shuffle_f32x4(most, most, 0xb1));
+  most = _mm512_max_ps(most, _mm512_permute_ps(most, 0x4e));
+  most = _mm512_max_ps(most, _mm512_permute_ps(most, 0xb1));
+  const __m128 both = _mm_unpacklo_ps(_mm512_castps512_ps128(most), _mm512_extractf32x4_ps(most, 2));
+  const __m128 factor = _mm_min_ps(_mm_ceil_ps(_mm_mul_ps(both, _mm_set1_ps(factors_per_top))), _mm_set1_ps(float(kFactors)));
+  const __m128 inverse = _mm_and_ps(_mm_div_ps(_mm_set1_ps(1.0f), _mm_mul_ps(factor, _mm_set1_ps(unit))), _mm_cmpgt_ps(factor, _mm_setzero_ps()));
+  const __m512i first = _mm512_cvtps_epi32(_mm512_mul_ps(lower, _mm512_broadcastss_ps(inverse)));
+  const __m512i second = _mm512_cvtps_epi32(_mm512_mul_ps(upper, _mm512_broadcastss_ps(_mm_movehdup_ps(inverse))));
+  const __m128i by_twos = _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);  // `input_of`
+  const __m128i lower_codes = _mm_shuffle_epi8(_mm512_cvtsepi32_epi8(first), by_twos), upper_codes = _mm_shuffle_epi8(_mm512_cvtsepi32_epi8(second), by_twos);
+  _mm_storeu_si128((__m128i*)codes, _mm_unpacklo_epi32(lower_codes, upper_codes));
+  _mm_storeu_si128((__m128i*)(codes + 16), _mm_unpackhi_epi32(lower_codes, upper_codes));
+  const __m128i numbers = _mm_cvtps_epi32(factor);
+  *factors = _mm_cvtsi128_si32(numbers) | _mm_extract_epi32(numbers, 1) << 16;
+  const __m512i products = _mm512_add_epi32(_mm512_mullo_epi32(first, _mm512_broadcastd_epi32(numbers)),
+                                            _mm512_mullo_epi32(second, _mm512_broadcastd_epi32(_mm_shuffle_epi32(numbers, 0x55))));
+  return float(_mm512_reduce_add_epi32(products));
+}
+#else
 inline float quantize_group(const float* x, float unit, float factors_per_top, int8_t* codes, int32_t* factors) {
   const __m256 wanted = _mm256_ceil_ps(_mm256_mul_ps(most_of_halves(x), _mm256_set1_ps(factors_per_top)));
   const __m256 factor = _mm256_min_ps(wanted, _mm256_set1_ps(float(kFactors)));
@@ -51,6 +75,7 @@ inline float quantize_group(const float* x, float unit, float factors_per_top, i
   const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
   return float(sum_of(_mm256_madd_epi16(pairs, _mm256_set1_epi32(*factors))));
 }
+#endif
 
 inline __m256 eight_halves(const uint16_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)); }
 

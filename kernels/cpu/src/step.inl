@@ -208,13 +208,7 @@ class Runner : public AnyRunner {
   void gate(Rows& rows, int row, const Linear& down, float* scratch) {
     const float* gates = &gate_up_[size_t(row) * 2 * s_.inner];
     const float* ups = gates + s_.inner;
-    const F8 one = all8(1.0f);
-    int d = 0;
-    for (; d + 8 <= s_.inner; d += 8) {
-      const F8 x = load8(gates + d);
-      store8(scratch + d, mul(div(x, add(one, exp8(sub(zero8(), x)))), load8(ups + d)));
-    }
-    for (; d < s_.inner; ++d) scratch[d] = gates[d] / (1.0f + std::exp(-gates[d])) * ups[d];
+    gate_row(gates, ups, s_.inner, scratch);
     take_row(rows.input, row, scratch, down);
   }
 

@@ -22,6 +22,7 @@ using namespace radix;
 #include "sampling.inl"
 #include "attention_plan.inl"
 #include "head.inl"
+#include "gate.inl"
 #include "step.inl"
 
 namespace RADIX_ISA {
