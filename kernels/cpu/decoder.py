@@ -47,7 +47,7 @@ class NativeDecoder:
         weights.kv_scales = None if pool.scales is None else pool.scales.ctypes.data
         weights.shape.page_size = pool.page_size
         weights.shape.kv_kind = KV_KINDS[pool.kind]
-        weights.shape.num_slots = pool.storage.shape[2]
+        weights.shape.page_cells, weights.shape.layer_cells, weights.shape.side_cells = pool.steps()
         weights.shape.num_threads = num_threads
         self.instruction_set = isa or instruction_sets(self._library)[0]
         self._runner = self._library.radix_open(byref(weights), self.instruction_set.encode())

@@ -56,4 +56,4 @@ def _pool_of(kv: KvPool) -> NativePool:
     kind = str(kv.storage.dtype).removeprefix("torch.")
     bits = kv.storage.view(torch.int16) if kind == "bfloat16" else kv.storage
     scales = None if kv.scales is None else kv.scales.numpy()
-    return NativePool(bits.numpy(), kv.page_size, kind, scales)
+    return NativePool.by_layers(bits.numpy(), kv.page_size, kind, scales)

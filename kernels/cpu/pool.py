@@ -23,20 +23,45 @@ _CACHE_LINE = 64  # bytes
 
 @dataclass(frozen=True, slots=True)
 class NativePool:
-    """Keys and values of all layers: storage [L, 2, N, Hk, D], bfloat16 as its bits; of int8 also scales [L, 2, N, Hk]."""
+    """Keys and values of all layers: storage [pages, L, 2, page size, Hk, D], bfloat16 as its bits; of int8 also scales [.., Hk].
+
+    The axes may lie in memory in another order, but for the last three.
+    """
 
     storage: npt.NDArray[Any]
     page_size: int
     kind: str  # of KV_KINDS
     scales: npt.NDArray[np.float32] | None = None
 
+    @classmethod
+    def by_layers(
+        cls,
+        storage: npt.NDArray[Any],
+        page_size: int,
+        kind: str,
+        scales: npt.NDArray[np.float32] | None,
+    ) -> NativePool:
+        """Over the memory of `ops.KvPool`: storage [L, 2, N, Hk, D], scales [L, 2, N, Hk]."""
+
+        def by_pages(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            layers, _, slots, *rest = values.shape
+            pages = values.reshape(layers, 2, slots // page_size, page_size, *rest)
+            return np.moveaxis(pages, 2, 0)
+
+        return cls(by_pages(storage), page_size, kind, None if scales is None else by_pages(scales))
+
+    def steps(self) -> tuple[int, int, int]:
+        """From a page, a layer, keys to the next, values: in cells, each a head of a token."""
+        cell_bytes = self.storage.shape[5] * self.storage.itemsize
+        page, layer, side, *_ = self.storage.strides
+        return page // cell_bytes, layer // cell_bytes, side // cell_bytes
+
     def copy_pages(self, copies: I32) -> None:
         """Per row (source page, destination page, n): the first n slots, in all layers. Destinations are distinct and no source."""
         for source, destination, count in copies.tolist():
-            start, end = source * self.page_size, destination * self.page_size
-            self.storage[:, :, end : end + count] = self.storage[:, :, start : start + count]
+            self.storage[destination, :, :, :count] = self.storage[source, :, :, :count]
             if self.scales is not None:
-                self.scales[:, :, end : end + count] = self.scales[:, :, start : start + count]
+                self.scales[destination, :, :, :count] = self.scales[source, :, :, :count]
 
 
 def page_bytes(shape: DecoderShape, page_size: int, kind: str) -> int:
@@ -56,9 +81,9 @@ def check_pages(num_pages: int, page_size: int) -> None:
 
 
 def allocate(shape: DecoderShape, num_pages: int, page_size: int, kind: str) -> NativePool:
-    """An empty pool. ConfigError for sizes that cannot be."""
+    """An empty pool, page after page, so that the system gives memory as pages come into use. ConfigError for sizes that cannot be."""
     check_pages(num_pages, page_size)
-    cells = (shape.num_layers, 2, num_pages * page_size, shape.num_kv_heads)
+    cells = (num_pages, shape.num_layers, 2, page_size, shape.num_kv_heads)
     try:
         storage = _zeros((*cells, shape.head_dim), _ITEMS[kind])
         scales = _zeros(cells, np.float32) if kind == "int8" else None

@@ -33,7 +33,7 @@ struct Layer {
 
 struct Shape {
   int32_t num_layers, hidden, num_heads, num_kv_heads, head_dim, inner, vocab, context, num_rotary, page_size, kv_kind, num_threads;
-  int64_t num_slots;
+  int64_t page_cells, layer_cells, side_cells;  // from a page, a layer, keys to the next, values: in cells, each a head of a token
   float epsilon;
 };
 
@@ -44,8 +44,9 @@ struct Weights {
   const float* final_norm;
   const float* cosines;  // [context, num_rotary / 2]
   const float* sines;
-  void* kv;  // [layers][2][num_slots][num_kv_heads][head_dim]
-  float* kv_scales;  // [layers][2][num_slots][num_kv_heads] of int8, else null
+  // Page p of layer l holds its keys from cell p * page_cells + l * layer_cells on, [page_size][num_kv_heads], and its values side_cells behind
+  void* kv;          // [cells][head_dim]
+  float* kv_scales;  // [cells] of int8, else null
 };
 
 // One step: sequence s owns rows query_starts[s] .. query_starts[s + 1]. Group g: members group_members[group_starts[g] ..], which share

@@ -235,7 +235,10 @@ inline void see(const KeyBlock<Kv>& block, int index, int count, int head_dim, c
   see_block(floats, index, head_dim, rows);
 }
 
-// Slots of a block.
+// The cell of head 0 of a token's key, in layer 0.
+inline size_t cell_of(const Shape& s, int64_t page, int offset) { return size_t(page) * s.page_cells + size_t(offset) * s.num_kv_heads; }
+
+// The tokens of a block: where their cells begin, in any layer.
 struct Slots {
   int count;
   size_t at[kKeyBlock];
@@ -244,7 +247,7 @@ struct Slots {
   void find(const Shape& s, const int32_t* pages, int index, int num_visible) {
     const int first = index * kKeyBlock;
     count = std::clamp(num_visible - first, 0, kKeyBlock);
-    for (int k = 0; k < count; ++k) at[k] = size_t(pages[(first + k) / s.page_size]) * s.page_size + (first + k) % s.page_size;
+    for (int k = 0; k < count; ++k) at[k] = cell_of(s, pages[(first + k) / s.page_size], (first + k) % s.page_size);
   }
 };
 
@@ -252,20 +255,20 @@ struct Slots {
 template <class Kv>
 struct PoolOfLayer {
   const Kv *keys, *values;
-  const float *key_scales, *value_scales;  // [N][Hk], or null
+  const float *key_scales, *value_scales;  // of each cell, or null
   int num_heads, head_dim;
 
   PoolOfLayer(const Weights& w, int layer) : num_heads(w.shape.num_kv_heads), head_dim(w.shape.head_dim) {
-    const size_t scales = size_t(w.shape.num_slots) * num_heads;
-    keys = (const Kv*)w.kv + size_t(layer) * 2 * scales * head_dim;
-    values = keys + scales * head_dim;
-    key_scales = w.kv_scales ? w.kv_scales + size_t(layer) * 2 * scales : nullptr;
-    value_scales = key_scales + (key_scales ? scales : 0);
+    const size_t first = size_t(layer) * w.shape.layer_cells, side = w.shape.side_cells;
+    keys = (const Kv*)w.kv + first * head_dim;
+    values = keys + side * head_dim;
+    key_scales = w.kv_scales ? w.kv_scales + first : nullptr;
+    value_scales = key_scales + (key_scales ? side : 0);
   }
 
   void find(const Slots& slots, int head, KeyBlock<Kv>& block) const {
     for (int k = 0; k < slots.count; ++k) {
-      const size_t cell = slots.at[k] * num_heads + head;
+      const size_t cell = slots.at[k] + head;
       block.keys[k] = keys + cell * head_dim;
       block.values[k] = values + cell * head_dim;
       if (key_scales) {
@@ -280,7 +283,7 @@ struct PoolOfLayer {
   int find_ahead(const Slots& slots, int first_head, int part, int parts, KeyBlock<Kv>& block) const {
     const int begin = part * kKeyBlock, count = std::clamp(slots.count * parts - begin, 0, kKeyBlock);
     for (int k = 0; k < count; ++k) {
-      const size_t cell = slots.at[(begin + k) / parts] * num_heads + first_head + (begin + k) % parts;
+      const size_t cell = slots.at[(begin + k) / parts] + first_head + (begin + k) % parts;
       block.keys[k] = keys + cell * head_dim;
       block.values[k] = values + cell * head_dim;
     }

@@ -30,7 +30,7 @@ struct PairBlock {
     num_chunks = (count + kChunk - 1) / kChunk;
     for (int c = 0; c < num_chunks; ++c) {
       const int at = first + c * kChunk, offset = at % s.page_size;
-      const size_t cells = (size_t(pages[at / s.page_size]) * s.num_kv_heads + head) * s.page_size * s.head_dim;
+      const size_t cells = (cell_of(s, pages[at / s.page_size], 0) + size_t(head) * s.page_size) * s.head_dim;
       keys[c] = layer_keys + cells + size_t(offset) * 2;
       values[c] = layer_values + cells + size_t(offset) * s.head_dim;
     }
@@ -219,7 +219,7 @@ inline void store_pairs(const float* key, const float* value, const Shape& s, ui
   uint16_t rounded[256];
   const int64_t page = slot / s.page_size;
   const int offset = int(slot % s.page_size);
-  const size_t cells = (size_t(page) * s.num_kv_heads + head) * s.page_size * s.head_dim;
+  const size_t cells = (cell_of(s, page, 0) + size_t(head) * s.page_size) * s.head_dim;
   round_to_pairs(key, s.head_dim, rounded);
   uint16_t* keys = layer_keys + cells + size_t(offset) * 2;
   for (int d = 0; d < s.head_dim; d += 2) std::memcpy(keys + size_t(d / 2) * s.page_size * 2, rounded + d, 4);

@@ -265,9 +265,10 @@ class Runner : public AnyRunner {
         continue;
       }
       if (kv_head < 0) continue;
-      const size_t cell = (size_t(layer) * 2 * s_.num_slots + step_->slot_ids[row]) * s_.num_kv_heads + kv_head;
+      const int64_t slot = step_->slot_ids[row];
+      const size_t cell = cell_of(s_, slot / s_.page_size, int(slot % s_.page_size)) + size_t(layer) * s_.layer_cells + kv_head;
       store_kv(x, cell);
-      store_kv(x + size_t(s_.num_kv_heads) * head_dim, cell + size_t(s_.num_slots) * s_.num_kv_heads);
+      store_kv(x + size_t(s_.num_kv_heads) * head_dim, cell + size_t(s_.side_cells));
     }
   }
 
