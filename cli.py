@@ -32,6 +32,9 @@ grammar_app = typer.Typer(no_args_is_help=True, help="Look at constraints withou
 app.add_typer(grammar_app, name="grammar")
 
 DEFAULT_MODEL = "smollm2-135m"
+SERVE_READY_BYTES = (
+    512 * 2**20
+)  # of `radixlm serve`, which stays; other commands take what they use
 EXIT_SOME_FAILED = 3  # extract: there are rows, and documents without one
 MaxTokens = Annotated[int | None, typer.Option(help="Most tokens of an answer.")]
 Temperature = Annotated[float | None, typer.Option(help="0: the likeliest token each time.")]
@@ -221,7 +224,9 @@ def serve(**options: Any) -> None:
     from radixlm.runtime.launch import Runtime
     from radixlm.runtime.model_files import resolve_model
 
-    of_server, of_engine = split_fields(ServerSettings, options)
+    of_server, of_engine = split_fields(
+        ServerSettings, {"kv_ready_bytes": SERVE_READY_BYTES, **options}
+    )
     settings = ServerSettings.create(**of_server)  # refused before anything is loaded
     config = EngineConfig.create(**of_engine)
     resolve_model(config.model, Path(config.cache_dir))

@@ -58,6 +58,11 @@ class EngineConfig:
     # -- memory and scheduling
     num_pages: int = _option(0, "pages of the prefix cache; 0: as many as kv_bytes holds", 0)
     kv_bytes: int = _option(1024 * MIB, "memory for keys and values when num_pages is 0", MIB)
+    kv_ready_bytes: int = _option(
+        0,
+        "of that memory, taken from the system in the background after the start (native kernels); the rest comes with use",
+        0,
+    )
     page_size: int = _option(16, "tokens in a page; divides 64", 1, 64)
     max_step_tokens: int = _option(
         512, "tokens computed in one step, prefill and decode together", 1

@@ -55,13 +55,14 @@ class NativeRunner:
         dtype: str = "float32",
         kv_dtype: str = KV_DTYPE,
         threads: int = 1,
+        kv_ready_bytes: int = 0,
         sample: Sample | None = None,
     ) -> None:
         shape = packed.shape
         num_bytes = page_bytes(shape, page_size, kv_dtype)
         num_pages = num_pages or kv_bytes // max(num_bytes, 1)
         pool = allocate(shape, num_pages, page_size, kv_dtype)
-        self._decoder = NativeDecoder(packed, pool, threads)
+        self._decoder = NativeDecoder(packed, pool, threads, ready_bytes=kv_ready_bytes)
         self._sample = sample or NativeSampler(self._decoder)
         self._logits: F32 = np.empty((0, shape.vocab_size), np.float32)
         self.facts = ModelFacts(
@@ -119,6 +120,7 @@ def open_native_runner(
     kv_bytes: int = 0,
     page_size: int = 16,
     threads: int = 1,
+    kv_ready_bytes: int = 0,
     sample: Sample | None = None,
 ) -> NativeRunner | None:
     """The model on the native kernels; None where they were not built or do not take it. Errors as for the model's files and the pool."""
@@ -134,5 +136,6 @@ def open_native_runner(
         dtype=dtype,
         kv_dtype=KV_DTYPE if kv_dtype == "auto" else kv_dtype,
         threads=threads,
+        kv_ready_bytes=kv_ready_bytes,
         sample=sample,
     )

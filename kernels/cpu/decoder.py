@@ -33,10 +33,18 @@ def refusal(shape: DecoderShape, kind: str) -> str | None:
 
 
 class NativeDecoder:
-    """Runs steps of `packed` on `pool`. `isa` names one of `library.instruction_sets`; "" takes the best."""
+    """Runs steps of `packed` on `pool`. `isa` names one of `library.instruction_sets`; "" takes the best.
+
+    `ready_bytes`: of the pool, taken from the system in the background.
+    """
 
     def __init__(
-        self, packed: PackedModel, pool: NativePool, num_threads: int, isa: str = ""
+        self,
+        packed: PackedModel,
+        pool: NativePool,
+        num_threads: int,
+        isa: str = "",
+        ready_bytes: int = 0,
     ) -> None:
         self._library = load()
         self.shape = packed.shape
@@ -47,6 +55,7 @@ class NativeDecoder:
         weights.kv_scales = None if pool.scales is None else pool.scales.ctypes.data
         weights.shape.page_size = pool.page_size
         weights.shape.kv_kind = KV_KINDS[pool.kind]
+        weights.shape.ready_bytes = min(ready_bytes, pool.storage.nbytes)
         weights.shape.page_cells, weights.shape.layer_cells, weights.shape.side_cells = pool.steps()
         weights.shape.num_threads = num_threads
         self.instruction_set = isa or instruction_sets(self._library)[0]

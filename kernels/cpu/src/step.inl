@@ -47,6 +47,7 @@ class Runner : public AnyRunner {
     scale_ = 1.0f / std::sqrt(float(s_.head_dim));
     is_paired_ = takes_pairs(s_);
     if (is_paired_) scale_ *= 1.44269504f;  // the base-2 logarithm of e
+    populator_.begin(w_.kv, size_t(s_.ready_bytes));
   }
 
   bool copies_whole_pages() const override { return is_paired_; }
@@ -412,6 +413,7 @@ class Runner : public AnyRunner {
   Shape s_;
   std::vector<Layer> layers_;
   Pool pool_;
+  Populator populator_;
   float scale_;
   const Step* step_ = nullptr;
   Rows shared_;

@@ -12,6 +12,7 @@
 #include "abi.h"
 #include "lanes.h"
 #include "pool.h"
+#include "populate.h"
 #include "runner.h"
 
 using namespace radix;
