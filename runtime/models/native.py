@@ -1,6 +1,6 @@
 """Packs a model's files for the native kernels: the one time that they need torch.
 
-Owns the choice of what is read (the file's own quantization or floats). `packed_weights` keeps the result as a file.
+Owns the choice of what is read (the file's own quantization, floats, or both rounded). `packed_weights` keeps the result as a file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 def pack_files(files: ModelFiles, dtype: str, quantization: str) -> PackedModel | None:
     """The packed model; None when the kernels do not take its shape. ModelError for files that cannot be run."""
-    with open_weights(files, _DTYPES[dtype], quantization == "file") as weights:
+    with open_weights(files, _DTYPES[dtype], quantization) as weights:
         if refusal(weights.shape, dtype) is not None:
             return None
         with torch.inference_mode():
