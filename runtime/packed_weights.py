@@ -19,6 +19,9 @@ from .model_files import ModelFiles
 
 log = logging.getLogger(__name__)
 
+PACKING = 2
+"""Raised when the same file is packed to other values or kinds than before, so that files of older versions are packed again."""
+
 WEIGHT_DTYPES = ("float32", "bfloat16")
 """What float weights are kept as."""
 
@@ -93,6 +96,7 @@ class PackedWeights:
         stats = [(part.name, part.stat()) for part in parts]
         return {
             "files": [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats],
+            "packing": PACKING,
             "dtype": self.dtype,
             "quantization": self.quantization,
         }
