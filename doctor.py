@@ -105,6 +105,7 @@ def _machine(config: EngineConfig) -> list[Finding]:
 
 
 def _kernels(config: EngineConfig) -> list[Finding]:
+    from radixlm.kernels.cpu.library import instruction_sets, load
     from radixlm.kernels.registry import backend_names, load_backend, usable_backends
     from radixlm.runtime.native_runner import can_serve
 
@@ -122,6 +123,9 @@ def _kernels(config: EngineConfig) -> list[Finding]:
         rows.append(Finding("kernels", "would serve", chosen + remark))
     except RadixError as error:
         rows.append(Finding("kernels", "would serve", "none", str(error)))
+    with contextlib.suppress(OSError):
+        sets = ", ".join(instruction_sets(load()))
+        rows.append(Finding("kernels", "native instruction sets", f"{sets} (the first serves)"))
     return rows
 
 

@@ -48,6 +48,10 @@ class EngineConfig:
         0, "threads of the native pool under the engine; 0: one per usable core", 0, 1024
     )
     kernels: str = _option("auto", "kernel backend: auto, reference, cpu or triton")
+    instruction_set: str = _option(
+        "",
+        "instruction set of the native kernels, such as avx2 (`radixlm doctor` lists them); empty: the best of this machine",
+    )
     quantization: str = _option(
         "file",
         "file: compute with the weights as the file has them where the kernels can; none: with floats; int8, int4: round what has more bits",

@@ -220,7 +220,12 @@ def build_runner(config: EngineConfig, files: ModelFiles) -> Runner:
             weights = weights_of(config, files)
             if weights.find() is None and weights.can_be_kept():
                 _pack_in_a_child(config)
-        native = open_native_runner(files, cache_dir=Path(config.cache_dir), **options)
+        native = open_native_runner(
+            files,
+            cache_dir=Path(config.cache_dir),
+            instruction_set=config.instruction_set,
+            **options,
+        )
         if native is not None:
             return cast("Runner", native)
     from .model_runner import ModelRunner

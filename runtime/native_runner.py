@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..errors import ConfigError
 from ..kernels.cpu.decoder import NativeDecoder
-from ..kernels.cpu.library import load
+from ..kernels.cpu.library import instruction_sets, load
 from ..kernels.cpu.packed import PackedModel
 from ..kernels.cpu.pool import KV_KINDS, allocate, page_bytes
 from .model_files import ModelFiles
@@ -42,7 +43,7 @@ class NativeStep:
 class NativeRunner:
     """A packed model with `num_pages` pages of K/V (0: as many as `kv_bytes` holds), ready for `launch` and `finish`.
 
-    `sample` replaces the sampler (tests). ConfigError for a pool that cannot be.
+    `instruction_set` "" takes the best. `sample` replaces the sampler (tests). ConfigError for a pool that cannot be.
     """
 
     def __init__(
@@ -55,13 +56,21 @@ class NativeRunner:
         dtype: str = "float32",
         kv_dtype: str = KV_DTYPE,
         threads: int = 1,
+        instruction_set: str = "",
         sample: Sample | None = None,
     ) -> None:
         shape = packed.shape
+        usable = instruction_sets(load())
+        if instruction_set and instruction_set not in usable:
+            raise ConfigError(
+                f"instruction_set={instruction_set!r} is not one of {', '.join(usable)}",
+                place="instruction_set",
+                hint="Leave it empty for the best that this machine has",
+            )
         num_bytes = page_bytes(shape, page_size, kv_dtype)
         num_pages = num_pages or kv_bytes // max(num_bytes, 1)
         pool = allocate(shape, num_pages, page_size, kv_dtype)
-        self._decoder = NativeDecoder(packed, pool, threads)
+        self._decoder = NativeDecoder(packed, pool, threads, instruction_set)
         self._sample = sample or NativeSampler(self._decoder)
         self._logits: F32 = np.empty((0, shape.vocab_size), np.float32)
         self.facts = ModelFacts(
@@ -119,6 +128,7 @@ def open_native_runner(
     kv_bytes: int = 0,
     page_size: int = 16,
     threads: int = 1,
+    instruction_set: str = "",
     sample: Sample | None = None,
 ) -> NativeRunner | None:
     """The model on the native kernels; None where they were not built or do not take it. Errors as for the model's files and the pool."""
@@ -134,5 +144,6 @@ def open_native_runner(
         dtype=dtype,
         kv_dtype=KV_DTYPE if kv_dtype == "auto" else kv_dtype,
         threads=threads,
+        instruction_set=instruction_set,
         sample=sample,
     )
