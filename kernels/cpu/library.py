@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 PATH = Path(__file__).with_name("_native.so")
 
-KINDS = {"f32": 0, "bf16": 1, "q4": 2, "q8": 3}
+KINDS = {"f32": 0, "bf16": 1, "q4": 2, "q8": 3, "f16": 4}
 
 
 class LinearStruct(Structure):

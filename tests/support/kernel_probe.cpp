@@ -60,6 +60,10 @@ static Linear linear(int kind, int num_out, int num_in) {
       std::memcpy(values + i, (const char*)&value + 2, 2);
     }
     made.codes = values;
+  } else if (kind == kF16) {
+    uint16_t* values = halves(rows * 16 * num_in, false);
+    for (size_t i = 0; i < rows * 16 * num_in; ++i) values[i] = uint16_t(values[i] + (4 << 10) + (next() & 0x8000));
+    made.codes = values;
   } else {
     const size_t bytes = groups * (kind == kQ8 ? 512 : 256);
     unsigned char* codes = room<unsigned char>(bytes);

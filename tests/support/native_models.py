@@ -33,7 +33,7 @@ PAGE = 16
 class ModelKind:
     """What varies between test models."""
 
-    stored: str = "f32"  # f32 | bf16 | q4 | q8
+    stored: str = "f32"  # f32 | bf16 | f16 | q4 | q8
     hidden: int = 64
     inner: int = 96
     num_heads: int = 4
@@ -92,6 +92,8 @@ def stored(values: torch.Tensor, how: str) -> torch.Tensor | QuantizedWeight:
         return values
     if how.startswith("bf16"):
         return values.bfloat16().float() if how == "bf16 as f32" else values.bfloat16()
+    if how == "f16":
+        return values.half()
     groups = values.unflatten(1, (-1, 32))
     if how == "q8":
         scales = (groups.abs().amax(-1) / 127).half()

@@ -32,6 +32,10 @@ inline float from_half(uint16_t bits) {
 #endif
 }
 
+struct Half {
+  uint16_t bits;
+};
+
 inline float from_bf16(uint16_t bits) {
   const uint32_t word = uint32_t(bits) << 16;
   float value;
@@ -139,6 +143,8 @@ inline float fma1(float a, float b, float c) {
   return a * b + c;
 #endif
 }
+
+inline F8 load8(const Half* p) { return load8_half(&p->bits); }
 
 inline float sum_of(F8 a) {  // ((0+4)+(2+6)) + ((1+5)+(3+7)), on every machine
   float v[8];

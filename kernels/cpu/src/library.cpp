@@ -60,7 +60,7 @@ bool are_below(const int32_t* numbers, int count, int limit) {
 extern "C" {
 
 // Number of the version that library.py expects.
-RADIX_EXPORT int radix_abi_version() { return 4; }
+RADIX_EXPORT int radix_abi_version() { return 5; }
 
 // Name of the n-th instruction set that serves on this machine, best first; null beyond the last.
 RADIX_EXPORT const char* radix_isa(int n) {

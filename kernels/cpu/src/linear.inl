@@ -135,6 +135,7 @@ inline void float_block(const Linear& w, int block, const Activations& a, int ro
 template <int M>
 inline void any_float_block(const Linear& w, int block, const Activations& a, int row, float* out, int stride) {
   if (w.kind == kBF16) float_block<M, uint16_t>(w, block, a, row, out, stride);
+  else if (w.kind == kF16) float_block<M, Half>(w, block, a, row, out, stride);
   else float_block<M, float>(w, block, a, row, out, stride);
 }
 
@@ -162,7 +163,8 @@ inline void unpack_row(const Linear& w, int index, float* out) {
   if (!is_quantized(w)) {
     for (int k = 0; k < w.num_in; ++k) {
       const size_t at = (size_t(block) * w.num_in + k) * kBlock + r;
-      out[k] = w.kind == kF32 ? ((const float*)w.codes)[at] : from_bf16(((const uint16_t*)w.codes)[at]);
+      const uint16_t bits = w.kind == kF32 ? 0 : ((const uint16_t*)w.codes)[at];
+      out[k] = w.kind == kF32 ? ((const float*)w.codes)[at] : w.kind == kBF16 ? from_bf16(bits) : from_half(bits);
     }
     return;
   }
