@@ -106,15 +106,20 @@ class NativeRunner:
         return sample_step(pending.plan, logits_of, self._sample, masks, SCORED_ROWS_PER_CHUNK)
 
 
+def missing_library() -> str | None:
+    """Why the native library cannot be loaded; None when it can."""
+    try:
+        load()
+    except OSError as error:
+        return str(error)
+    return None
+
+
 def can_serve(dtype: str, kv_dtype: str) -> bool:
     """Whether the kernels were built, take float weights of type `dtype`, and keep keys and values as `kv_dtype`, "auto" or a type."""
     if dtype not in WEIGHT_DTYPES or kv_dtype not in ("auto", *KV_KINDS):
         return False
-    try:
-        load()
-    except OSError:
-        return False
-    return True
+    return missing_library() is None
 
 
 def open_native_runner(

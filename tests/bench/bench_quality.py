@@ -38,7 +38,7 @@ BEGINNING_TOKENS = 24
 ROWS_TOGETHER = 25
 KV_DTYPES = ("float32", "bfloat16", "int8")
 COPIES = {
-    "floats": (None, [("none", "bfloat16"), ("int8", "bfloat16"), ("int8", "int8"), ("int4", "bfloat16")]),
+    "floats": (None, [("none", "bfloat16"), ("int8", "bfloat16"), ("int8", "int8")]),
     "gptq, groups of 64": (Recipe("gptq", 64, has_index=False), [("file", "bfloat16"), ("file", "int8")]),
     "awq, groups of 32": (Recipe("awq", 32), [("file", "bfloat16"), ("file", "int8")]),
 }  # fmt: skip

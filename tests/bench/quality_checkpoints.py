@@ -1,8 +1,9 @@
 """A GGUF model written again as a folder of floats, or as an AWQ or GPTQ checkpoint, so that quality on those can be measured on a real model.
 
 Checkpoints are rounded to nearest by `packed_llamas.quantize`, without any calibration: as a model such a copy is worse than a published one.
-The floats get noise of a twentieth of their groups' size, because they would lie on the 4-bit grid of the file they come from. What is
-measured is what the kernels lose, against the exact values of the same copy.
+The floats get noise of a twentieth of their groups' size, because they would lie on the 4-bit grid of the file they come from. (Rounded to 4
+bits they would find that grid again, so int4 is not measured so.) What is measured is what the kernels lose, against the exact values of the same
+copy.
 """
 
 from __future__ import annotations

@@ -109,3 +109,46 @@ def test_another_compiler_builds_again_and_none_takes_what_has_the_same_sources(
     assert build_native.is_current(target, jobs)
     source.write_text(GOOD.replace("ANSWER", "7"))
     assert not build_native.is_current(target, jobs)
+
+
+class Screen:
+    """What hatchling shows to people."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def display_warning(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+def run_hook(target: Path, jobs: list, monkeypatch: pytest.MonkeyPatch) -> tuple[dict, list[str]]:
+    """What the hook says of a build with one library, and what it shows."""
+    monkeypatch.setattr(build_native, "LIBRARIES", ((str(target), lambda: jobs, "answer machine"),))
+    data: dict = {"artifacts": [], "pure_python": True, "infer_tag": False}
+    hook = build_native.NativeBuildHook("", {}, None, None, "", "wheel")  # type: ignore[arg-type]
+    screen = Screen()
+    monkeypatch.setattr(build_native.NativeBuildHook, "app", screen)
+    hook.initialize("standard", data)
+    return data, screen.warnings
+
+
+def test_an_install_without_a_compiler_succeeds_and_says_what_it_lost(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    data, shown = run_hook(tmp_path / "_native.so", [(source, "one", [])], monkeypatch)
+    assert data == {"artifacts": [], "pure_python": True, "infer_tag": False}
+    assert len(shown) == 1
+    assert "no native answer machine (there is no C++ compiler)" in shown[0]
+
+
+@needs_compiler
+def test_an_install_takes_the_library_along_and_belongs_to_its_platform(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, jobs = tmp_path / "_native.so", [(source, "one", ["-DANSWER=42"])]
+    for _ in range(2):  # built, then taken as it is
+        data, shown = run_hook(target, jobs, monkeypatch)
+        assert data == {"artifacts": [f"/{target}"], "pure_python": False, "infer_tag": True}
+        assert shown == []
+    assert ctypes.CDLL(str(target)).answer() == 42
