@@ -85,6 +85,14 @@ def test_a_mixed_file_keeps_its_types_and_is_rounded_only_where_it_has_more_bits
     assert set(kinds(mixed, "none").values()) == {"float32"}
 
 
+def test_what_has_as_few_bits_is_not_rounded_again(mixed: ModelFiles) -> None:
+    kept, rounded = (
+        load(mixed, quantization)[1][0].down.weight for quantization in ("file", "int8")
+    )
+    assert torch.equal(kept.codes, rounded.codes)
+    assert torch.equal(kept.scales, rounded.scales)
+
+
 def test_a_tied_table_is_rounded_once(model: TinyLlama) -> None:
     weights, _ = load(model.files, "int8")
     assert weights.embedding is weights.head.weight
@@ -97,6 +105,12 @@ def test_weights_of_16_bits_stay_so_for_kernels_that_take_them(tmp_path: Path) -
         files = ModelFiles(kept, "hf", tmp_path / kept)
         assert kinds(files, "file")["qkv"] == kept
         assert kinds(files, "none")["qkv"] == "float32"
+        name = {"bfloat16": "BF16", "float16": "F16"}[kept]
+        path = tmp_path / f"{name}.gguf"
+        model.oracle.float()
+        blocks = write_gguf(model, path, store=lambda _, values, name=name: (encode(values, name), name))  # fmt: skip
+        assert kinds(blocks, "file")["qkv"] == kept
+        assert kinds(blocks, "none")["qkv"] == "float32"
         exact, stored = load(files, "none")[1], load(files, "file")[1]
         for one, other in zip(exact, stored, strict=True):
             assert torch.equal(one.down.weight, other.down.weight.float())
