@@ -35,6 +35,7 @@ _INSTRUCTIONS = (
     "asimd",
     "i8mm",
 )
+_BITS = {"int8": 8.5, "int4": 5.0}  # of a weight, scales and minimums of its group counted
 _READ_BYTES = 128 << 20
 
 
@@ -104,6 +105,7 @@ def _machine(config: EngineConfig) -> list[Finding]:
 
 
 def _kernels(config: EngineConfig) -> list[Finding]:
+    from radixlm.kernels.cpu.library import instruction_sets, load
     from radixlm.kernels.registry import backend_names, load_backend, usable_backends
     from radixlm.runtime.native_runner import can_serve
 
@@ -121,6 +123,9 @@ def _kernels(config: EngineConfig) -> list[Finding]:
         rows.append(Finding("kernels", "would serve", chosen + remark))
     except RadixError as error:
         rows.append(Finding("kernels", "would serve", "none", str(error)))
+    with contextlib.suppress(OSError):
+        sets = ", ".join(instruction_sets(load()))
+        rows.append(Finding("kernels", "native instruction sets", f"{sets} (the first serves)"))
     return rows
 
 
@@ -141,11 +146,13 @@ def _model(config: EngineConfig) -> list[Finding]:
     rows = [Finding("model", "file", str(files.path))]
     rows += [Finding("model", name, value) for name, value in facts.items()]
     rows.append(_packed_weights(config, files))
-    if files.kind == "gguf" and config.quantization == "file":
-        weight_bytes, form = files.path.stat().st_size, "the file has it"
+    if config.quantization == "file":
+        parts = [files.path] if files.kind == "gguf" else files.path.glob("*.safetensors")
+        weight_bytes, form = sum(part.stat().st_size for part in parts), "the file has it"
     else:
-        weight_bytes = facts.get("parameters", 0) * (2 if config.dtype != "float32" else 4)
-        form = config.dtype
+        bits = _BITS.get(config.quantization, 32 if config.dtype == "float32" else 16)
+        weight_bytes = int(facts.get("parameters", 0) * bits / 8)
+        form = config.quantization if config.quantization in _BITS else config.dtype
     if weight_bytes:
         ceiling = read_rate(config.threads) * 1e9 / weight_bytes
         text = f"{ceiling:.0f} tokens/s, if every weight is read once as {form}"

@@ -3,12 +3,14 @@
     pip install .      compiles kernels/cpu/src to kernels/cpu/_native.so and grammar/native/src to grammar/_native.so, into the wheel
 
 Needs g++ or clang++ on the path. Without a compiler, or when it fails, the install succeeds all the same and says what is lost: the
-reference kernels and the numpy grammar engine serve then. A library that is newer than all it is made of is taken as it is. Each
-instruction set of the kernels is one compilation of `unit.cpp`. Imports nothing of radixlm.
+reference kernels and the numpy grammar engine serve then. A library carries what it was made of: a digest of its sources and this file,
+and one of compiler and flags. One that carries the right digests is taken as it is, wherever it came from; without a compiler the first
+is enough. Each instruction set of the kernels is one compilation of `unit.cpp`. Imports nothing of radixlm.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shutil
@@ -40,6 +42,9 @@ X86 = {
     "avx512vnni": AVX512,
     "avx512bf16": [*AVX512, "-mavx512bf16"],
 }
+
+_MARK = "radixlm-build:"
+_BUILD_ID = 'extern "C" __attribute__((visibility("default"))) const char* radix_build_id() {{ return "{}"; }}\n'
 
 _Job = tuple[Path, str, list[str]]  # source, name of the object file, its own flags
 
@@ -74,7 +79,8 @@ def kernel_jobs() -> list[_Job]:
         (source / "unit.cpp", name, [*shared, f"-DRADIX_ISA={name}", *flags])
         for name, flags in sets.items()
     ]
-    return [*jobs, (source / "library.cpp", "library", shared)]
+    # first, and then the plainest: of functions that several units have, the linker keeps the one it meets first, and it must run anywhere
+    return [(source / "library.cpp", "library", shared), *jobs]
 
 
 def grammar_jobs() -> list[_Job]:
@@ -90,11 +96,36 @@ LIBRARIES = (
 
 
 def is_current(target: Path, jobs: list[_Job]) -> bool:
-    """Is the library there, and no file of its sources' folders, nor this one, younger?"""
-    folders = {source.parent for source, _, _ in jobs}
-    inputs = [Path(__file__), *(path for folder in folders for path in folder.iterdir())]
-    newest = max(path.stat().st_mtime_ns for path in inputs)
-    return target.exists() and target.stat().st_mtime_ns > newest
+    """Is the library there and made of these sources, and by this compiler with these flags if there is a compiler?"""
+    try:
+        made_of = target.read_bytes()
+    except OSError:
+        return False
+    wanted = f"{_MARK}{_digest_of_sources(jobs)}:"
+    if _compiler() is not None:
+        wanted = build_id(jobs)
+    return wanted.encode() in made_of
+
+
+def build_id(jobs: list[_Job]) -> str:
+    """What the library carries: digests of its sources, and of compiler and flags."""
+    flags = [FLAGS, *([name, *own] for _, name, own in jobs)]
+    version = subprocess.run([str(_compiler()), "--version"], capture_output=True, text=True)
+    tools = hashlib.sha256(repr((flags, version.stdout)).encode()).hexdigest()
+    return f"{_MARK}{_digest_of_sources(jobs)}:{tools[:16]}"
+
+
+def _digest_of_sources(jobs: list[_Job]) -> str:
+    """Of every file of the sources' folders, of this one, and of the kind of machine."""
+    digest = hashlib.sha256(f"{sys.platform} {platform.machine()}".encode())
+    folders = sorted({source.parent for source, _, _ in jobs})
+    for path in [
+        Path(__file__),
+        *(path for folder in folders for path in sorted(folder.iterdir())),
+    ]:
+        digest.update(f"{path.name} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def build(target: Path, jobs: list[_Job]) -> str | None:
@@ -103,9 +134,11 @@ def build(target: Path, jobs: list[_Job]) -> str | None:
     if compiler is None:
         return "there is no C++ compiler"
     with tempfile.TemporaryDirectory() as folder:
+        origin = Path(folder, "build_id.cpp")
+        origin.write_text(_BUILD_ID.format(build_id(jobs)))
         commands = [
             [compiler, *FLAGS, *flags, "-c", str(path), "-o", str(Path(folder, f"{name}.o"))]
-            for path, name, flags in jobs
+            for path, name, flags in [*jobs, (origin, "build_id", [])]
         ]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             problem = next((found for found in pool.map(_run, commands) if found), None)

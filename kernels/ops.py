@@ -58,6 +58,11 @@ class QuantizedWeight:
         """(out, in)."""
         return self.codes.shape[0], self.codes.shape[1]
 
+    def rows(self, index: Tensor) -> QuantizedWeight:
+        """Some rows."""
+        minimums = None if self.minimums is None else self.minimums[index]
+        return QuantizedWeight(self.codes[index], self.scales[index], minimums)
+
     def to_floats(self) -> Tensor:
         """The values, float32 [out, in]."""
         groups = self.codes.float().unflatten(1, (self.scales.shape[1], -1))

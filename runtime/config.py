@@ -27,6 +27,8 @@ from ..errors import ConfigError
 MIB = 1024 * 1024
 ENVIRONMENT_PREFIX = "RADIXLM_"
 
+QUANTIZATIONS = ("file", "none", "int8", "int4")
+
 OnDeath = Literal["restart", "fail", "exit"]
 
 
@@ -46,9 +48,13 @@ class EngineConfig:
         0, "threads of the native pool under the engine; 0: one per usable core", 0, 1024
     )
     kernels: str = _option("auto", "kernel backend: auto, reference, cpu or triton")
+    instruction_set: str = _option(
+        "",
+        "instruction set of the native kernels, such as avx2 (`radixlm doctor` lists them); empty: the best of this machine",
+    )
     quantization: str = _option(
         "file",
-        "file: compute with the weights as the file quantizes them where the kernels can; none: with floats",
+        "file: compute with the weights as the file has them where the kernels can; none: with floats; int8, int4: round what has more bits",
     )
     dtype: str = _option("float32", "type of activations: float32, bfloat16 or float16")
     kv_dtype: str = _option(
@@ -148,7 +154,7 @@ class EngineConfig:
                 )
         _one_of("dtype", self.dtype, ("float32", "bfloat16", "float16"))
         _one_of("kv_dtype", self.kv_dtype, ("auto", "float32", "bfloat16", "int8"))
-        _one_of("quantization", self.quantization, ("file", "none"))
+        _one_of("quantization", self.quantization, QUANTIZATIONS)
         _one_of("on_engine_death", self.on_engine_death, typing.get_args(OnDeath))
         if self.max_running > self.max_step_tokens:
             raise ConfigError(

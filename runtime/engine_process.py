@@ -214,8 +214,11 @@ def build_runner(config: EngineConfig, files: ModelFiles) -> Runner:
         "threads": config.threads,
     }
     if config.kernels in _NATIVE:
-        from .native_runner import can_serve, open_native_runner
+        from .native_runner import can_serve, missing_library, open_native_runner
 
+        missing = missing_library()
+        if missing is not None:
+            log.warning("the native kernels cannot serve, slower ones do (%s)", missing)
         if can_serve(config.dtype, config.kv_dtype):
             weights = weights_of(config, files)
             if weights.find() is None and weights.can_be_kept():
@@ -224,6 +227,7 @@ def build_runner(config: EngineConfig, files: ModelFiles) -> Runner:
             files,
             cache_dir=Path(config.cache_dir),
             kv_ready_bytes=config.kv_ready_bytes,
+            instruction_set=config.instruction_set,
             **options,
         )
         if native is not None:
@@ -250,7 +254,13 @@ def weights_of(config: EngineConfig, files: ModelFiles) -> PackedWeights:
     """The packed form of the model that an engine of `config` reads."""
     from .packed_weights import PackedWeights
 
-    return PackedWeights(files, config.dtype, config.quantization, Path(config.cache_dir))
+    return PackedWeights(
+        files,
+        config.dtype,
+        config.quantization,
+        Path(config.cache_dir),
+        config.instruction_set,
+    )
 
 
 def _pack_in_a_child(config: EngineConfig) -> None:

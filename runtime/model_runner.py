@@ -47,7 +47,7 @@ class ModelRunner:
     """A model with `num_pages` pages of K/V, ready for `launch` and `finish`.
 
     `num_pages` 0: as many as `kv_bytes` holds. `quantization`: "file" lets a backend that can compute with a file's quantized weights do so,
-    "none" makes floats of them. `kv_dtype` "auto": what the backend prefers. `threads` 0: torch's own choice; otherwise set for the whole process. `sample` replaces
+    "none" makes floats of them, "int8" and "int4" round what has more bits. `kv_dtype` "auto": what the backend prefers. `threads` 0: torch's own choice; otherwise set for the whole process. `sample` replaces
     the sampler (tests). Raises ModelError for files that cannot be run and ConfigError for an option that cannot be met.
     """
 
@@ -77,9 +77,11 @@ class ModelRunner:
             torch.set_num_threads(threads)
         self._sample = sample
         for backend in usable_backends(kernels, device):
-            keeps = backend.takes_quantized and quantization == "file"
+            read_as = quantization
+            if quantization == "file" and not backend.takes_quantized:
+                read_as = "none"
             stored = KV_DTYPES.get(kv_dtype, backend.kv_dtype or DTYPES[dtype])
-            with open_weights(files, DTYPES[dtype], keeps) as weights:
+            with open_weights(files, DTYPES[dtype], read_as) as weights:
                 shape = weights.shape
                 refusal = backend.refusal(shape, stored)
                 if refusal is not None and kernels != AUTO:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..errors import ConfigError
 from ..kernels.cpu.decoder import NativeDecoder
-from ..kernels.cpu.library import load
+from ..kernels.cpu.library import instruction_sets, load
 from ..kernels.cpu.packed import PackedModel
 from ..kernels.cpu.pool import KV_KINDS, allocate, page_bytes
 from .model_files import ModelFiles
@@ -42,7 +43,7 @@ class NativeStep:
 class NativeRunner:
     """A packed model with `num_pages` pages of K/V (0: as many as `kv_bytes` holds), ready for `launch` and `finish`.
 
-    `sample` replaces the sampler (tests). ConfigError for a pool that cannot be.
+    `instruction_set` "" takes the best. `sample` replaces the sampler (tests). ConfigError for a pool that cannot be.
     """
 
     def __init__(
@@ -56,13 +57,21 @@ class NativeRunner:
         kv_dtype: str = KV_DTYPE,
         threads: int = 1,
         kv_ready_bytes: int = 0,
+        instruction_set: str = "",
         sample: Sample | None = None,
     ) -> None:
         shape = packed.shape
+        usable = instruction_sets(load())
+        if instruction_set and instruction_set not in usable:
+            raise ConfigError(
+                f"instruction_set={instruction_set!r} is not one of {', '.join(usable)}",
+                place="instruction_set",
+                hint="Leave it empty for the best that this machine has",
+            )
         num_bytes = page_bytes(shape, page_size, kv_dtype)
         num_pages = num_pages or kv_bytes // max(num_bytes, 1)
         pool = allocate(shape, num_pages, page_size, kv_dtype)
-        self._decoder = NativeDecoder(packed, pool, threads, ready_bytes=kv_ready_bytes)
+        self._decoder = NativeDecoder(packed, pool, threads, instruction_set, kv_ready_bytes)
         self._sample = sample or NativeSampler(self._decoder)
         self._logits: F32 = np.empty((0, shape.vocab_size), np.float32)
         self.facts = ModelFacts(
@@ -98,15 +107,20 @@ class NativeRunner:
         return sample_step(pending.plan, logits_of, self._sample, masks, SCORED_ROWS_PER_CHUNK)
 
 
+def missing_library() -> str | None:
+    """Why the native library cannot be loaded; None when it can."""
+    try:
+        load()
+    except OSError as error:
+        return str(error)
+    return None
+
+
 def can_serve(dtype: str, kv_dtype: str) -> bool:
     """Whether the kernels were built, take float weights of type `dtype`, and keep keys and values as `kv_dtype`, "auto" or a type."""
     if dtype not in WEIGHT_DTYPES or kv_dtype not in ("auto", *KV_KINDS):
         return False
-    try:
-        load()
-    except OSError:
-        return False
-    return True
+    return missing_library() is None
 
 
 def open_native_runner(
@@ -121,10 +135,11 @@ def open_native_runner(
     page_size: int = 16,
     threads: int = 1,
     kv_ready_bytes: int = 0,
+    instruction_set: str = "",
     sample: Sample | None = None,
 ) -> NativeRunner | None:
     """The model on the native kernels; None where they were not built or do not take it. Errors as for the model's files and the pool."""
-    weights = PackedWeights(files, dtype, quantization, cache_dir)
+    weights = PackedWeights(files, dtype, quantization, cache_dir, instruction_set)
     packed = weights.load() if can_serve(dtype, kv_dtype) else None
     if packed is None:
         return None
@@ -137,5 +152,6 @@ def open_native_runner(
         kv_dtype=KV_DTYPE if kv_dtype == "auto" else kv_dtype,
         threads=threads,
         kv_ready_bytes=kv_ready_bytes,
+        instruction_set=instruction_set,
         sample=sample,
     )

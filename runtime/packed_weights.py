@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..kernels.cpu import packed_file
-from ..kernels.cpu.library import best_reads_halves
+from ..kernels.cpu.library import packs_halves
 from ..kernels.cpu.packed import PackedModel
 from .model_files import ModelFiles
 
 log = logging.getLogger(__name__)
+
+PACKING = 2
+"""Raised when the same file is packed to other values or kinds than before, so that files of older versions are packed again."""
 
 WEIGHT_DTYPES = ("float32", "bfloat16")
 """What float weights are kept as."""
@@ -26,17 +29,24 @@ WEIGHT_DTYPES = ("float32", "bfloat16")
 
 @dataclass(frozen=True, slots=True)
 class PackedWeights:
-    """The packed form of one model: `dtype` of float weights (float32 or bfloat16), `quantization` as in EngineConfig."""
+    """The packed form of one model: `dtype` of float weights (float32 or bfloat16), the rest as in EngineConfig."""
 
     files: ModelFiles
     dtype: str
     quantization: str
     cache_dir: Path
+    instruction_set: str = ""
+
+    @property
+    def in_halves(self) -> bool:
+        """Whether quantized weights are packed in words of one half, as the instruction set wants it."""
+        return packs_halves(self.instruction_set)
 
     def paths(self) -> Sequence[Path]:
         """Where the file may lie, best first."""
         path = self.files.path
-        kind = f"cpu-{self.dtype}-{self.quantization}.packed"
+        words = "-halves" if self.in_halves else ""
+        kind = f"cpu-{self.dtype}-{self.quantization}{words}.packed"
         beside = path / f"radixlm-{kind}" if self.files.kind == "hf" else Path(f"{path}.{kind}")
         digest = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]
         return beside, self.cache_dir / "packed" / f"{path.name}-{digest}.{kind}"
@@ -66,7 +76,7 @@ class PackedWeights:
         from .models.native import pack_files
 
         key = self._key()  # of the files as they are before they are read
-        packed = pack_files(self.files, self.dtype, self.quantization)
+        packed = pack_files(self.files, self.dtype, self.quantization, self.in_halves)
         if packed is None:
             return None
         path = self._store(packed, key)
@@ -93,8 +103,9 @@ class PackedWeights:
             parts = [path / "config.json", *sorted(path.glob("*.safetensors"))]
         stats = [(part.name, part.stat()) for part in parts]
         return {
-            "in_halves": best_reads_halves(),
+            "in_halves": self.in_halves,
             "files": [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats],
+            "packing": PACKING,
             "dtype": self.dtype,
             "quantization": self.quantization,
         }

@@ -16,7 +16,7 @@ import numpy.typing as npt
 ABI_VERSION = 5
 PATH = Path(__file__).with_name("_native.so")
 
-KINDS = {"f32": 0, "bf16": 1, "q4": 2, "q8": 3, "q4 halves": 4, "q8 halves": 5}
+KINDS = {"f32": 0, "bf16": 1, "q4": 2, "q8": 3, "f16": 4, "q4 halves": 5, "q8 halves": 6}
 
 
 class LinearStruct(Structure):
@@ -140,10 +140,10 @@ def reads_halves(library: ctypes.CDLL, isa: str) -> bool:
     return bool(library.radix_reads_halves(isa.encode()))
 
 
-def best_reads_halves() -> bool:
-    """The same of the instruction set that serves here; False where the library is not there."""
+def packs_halves(isa: str = "") -> bool:
+    """The same of `isa`, or of the best one here; False where the library is not there."""
     try:
         library = load()
     except OSError:
         return False
-    return reads_halves(library, instruction_sets(library)[0])
+    return reads_halves(library, isa or instruction_sets(library)[0])

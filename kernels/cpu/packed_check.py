@@ -16,6 +16,7 @@ _GROUP = 32  # inputs that share a scale
 _CODE_BYTES = {
     "f32": _GROUP * _BLOCK * 4,
     "bf16": _GROUP * _BLOCK * 2,
+    "f16": _GROUP * _BLOCK * 2,
     "q4": 256,
     "q8": 512,
     "q4 halves": 256,
@@ -71,7 +72,7 @@ def _is_linear(sizes: Sequence[int], tree: Tree, num_out: int, num_in: int) -> b
         return False
     rows = -(-num_out // _BLOCK)
     bias_fits = "bias" not in tree or _holds(sizes, tree["bias"], 4 * num_out)
-    if kind in ("f32", "bf16"):
+    if kind in ("f32", "bf16", "f16"):
         num_bytes = rows * _CODE_BYTES[kind] * num_in // _GROUP
         return bias_fits and _holds(sizes, tree["codes"], num_bytes)
     groups = rows * (num_in // _GROUP)

@@ -53,8 +53,8 @@ def pack(linear: Linear, in_halves: bool) -> Packed:
 
 def _floats(weight: Tensor) -> tuple[str, Tensor]:
     """[out, in] -> [out / 16, in, 16]."""
-    kind = "bf16" if weight.dtype == torch.bfloat16 else "f32"
-    values = weight if kind == "bf16" else weight.float()
+    kind = {torch.bfloat16: "bf16", torch.float16: "f16"}.get(weight.dtype, "f32")
+    values = weight.float() if kind == "f32" else weight
     blocks = _padded(values).view(-1, BLOCK, weight.shape[1]).transpose(1, 2)
     return kind, _aligned(blocks.contiguous())
 

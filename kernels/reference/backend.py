@@ -84,7 +84,7 @@ class ReferenceOps:
     def embed(self, meta: ReferenceMeta, table: Tensor | QuantizedWeight) -> Tensor:
         """See Ops."""
         if isinstance(table, QuantizedWeight):
-            table = table.to_floats()
+            return table.rows(meta.token_ids).to_floats()
         return table.index_select(0, meta.token_ids)
 
     def rms_norm(self, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:

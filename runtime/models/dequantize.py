@@ -1,12 +1,16 @@
-"""GGUF blocks to float32, in torch and so on all threads for the common formats; the rest goes through the `gguf` library.
+"""GGUF tensors as floats, or as the native kernels multiply them: the file's own codes where they fit, else rounded to 8 bits.
 
-Owns the block layouts of Q4_0, Q4_1 and Q8_0 (source: the GGML quantization formats of the GGUF specification; each block is 32 weights):
+Owns what becomes of each type of tensor (`gguf_blocks` takes blocks apart, `round_weights` rounds):
 
-    Q8_0  scale f16 | 32 x int8                       w = q * scale
-    Q4_0  scale f16 | 16 bytes                        w = (q - 8) * scale      low nibbles are weights 0..15, high nibbles 16..31
-    Q4_1  scale f16 | minimum f16 | 16 bytes          w = q * scale + minimum
+    F32, F16, BF16                      floats
+    Q4_0, Q4_1, Q5_0, Q5_1, Q8_0        kept exactly; 5 bits as codes of 8
+    IQ4_NL                              kept exactly, as 8 bits
+    Q4_K, Q5_K, IQ4_XS, Q8_K            codes kept; scale and minimum of each 32 rounded to float16
+    Q6_K, Q3_K                          rounded to 8 bits: pairs of groups of 16 share a scale
+    Q2_K                                rounded to 8 bits with a minimum
+    the rest that `gguf` reads          rounded to 8 bits with a minimum
 
-The arithmetic and its order are the library's, so results are equal bit for bit (a test).
+Dequantized values equal the `gguf` library's bit for bit (a test).
 """
 
 from __future__ import annotations
@@ -19,76 +23,72 @@ from torch import Tensor
 from ...errors import ModelError
 from ...kernels.ops import QuantizedWeight
 from ..gguf_file import GgufTensor
+from . import round_weights
+from .gguf_blocks import take_apart
+from .weight_groups import Groups
 
-_BLOCK = 32
+_FLOATS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+_PART_BYTES = 1 << 22
+
+
+def floats(tensor: GgufTensor) -> Tensor | None:
+    """The tensor as its file holds it; None where that is not floats."""
+    kind = _FLOATS.get(tensor.type_name)
+    return None if kind is None else _bytes(tensor.data).view(kind).view(tensor.shape)
 
 
 def dequantize(tensor: GgufTensor) -> Tensor:
     """float32 values in the tensor's shape. ModelError for a type the library does not know."""
-    plain = {"F32": np.float32, "F16": np.float16}.get(tensor.type_name)
+    plain = floats(tensor)
     if plain is not None:
-        values = np.ascontiguousarray(tensor.data).view(plain).astype(np.float32)
-        return torch.from_numpy(values).view(tensor.shape)
-    unpack = {"Q8_0": _q8_0, "Q4_0": _q4_0, "Q4_1": _q4_1}.get(tensor.type_name)
-    if unpack is not None:
-        # the file is mapped read-only; torch wants writable memory, and a compressed copy is small
-        return unpack(torch.from_numpy(np.array(tensor.data))).view(tensor.shape)
-    return _by_library(tensor)
+        return plain.float()
+    data = tensor.data.reshape(-1, tensor.data.shape[-1])
+    parts = [_part(tensor, part) for part in _parts(data)]
+    values = [part.to_floats() if isinstance(part, Groups) else part for part in parts]
+    return torch.cat(values).view(tensor.shape)
 
 
 def quantized(tensor: GgufTensor) -> QuantizedWeight | None:
-    """The tensor's own codes, scales and minimums; None for a type that is not kept quantized."""
-    size = {"Q8_0": 2 + _BLOCK, "Q4_0": 2 + _BLOCK // 2, "Q4_1": 4 + _BLOCK // 2}.get(
-        tensor.type_name
-    )
-    if size is None or len(tensor.shape) != 2:
+    """The tensor for kernels that multiply codes; None for floats, for what is no matrix, and for what float16 scales do not reach."""
+    if tensor.type_name in _FLOATS or len(tensor.shape) != 2:
         return None
-    num_out, num_in = tensor.shape
-    blocks = torch.from_numpy(np.array(tensor.data)).view(-1, size)
-
-    def halves(at: int) -> Tensor:
-        return blocks[:, at : at + 2].contiguous().view(torch.float16).view(num_out, -1)
-
-    scales = halves(0)
-    if tensor.type_name == "Q8_0":
-        return QuantizedWeight(blocks[:, 2:].view(torch.int8).reshape(num_out, num_in), scales)
-    packed = blocks[:, size - _BLOCK // 2 :]
-    codes = torch.cat((packed & 15, packed >> 4), dim=1).view(num_out, num_in)
-    return QuantizedWeight(codes, scales, halves(2) if tensor.type_name == "Q4_1" else scales * -8)
+    found: list[QuantizedWeight] = []
+    for data in _parts(tensor.data):
+        weight = _rounded(_part(tensor, data))
+        if weight is None:
+            return None
+        found.append(weight)
+    return round_weights.stack(found)
 
 
-def _by_library(tensor: GgufTensor) -> Tensor:
+def _rounded(part: Groups | Tensor) -> QuantizedWeight | None:
+    if isinstance(part, Groups):
+        return round_weights.from_groups(part)
+    return round_weights.by_rows(part, round_weights.to_8_bits_with_minimums)
+
+
+def _parts(data: np.ndarray) -> list[np.ndarray]:
+    """Some rows at a time."""
+    rows = max(1, _PART_BYTES // data.shape[1])
+    return [data[start : start + rows] for start in range(0, len(data), rows)]
+
+
+def _part(tensor: GgufTensor, data: np.ndarray) -> Groups | Tensor:
+    """Some rows, taken apart; or their float32 values by the library."""
+    groups = take_apart(tensor.type_name, _bytes(data))
+    if groups is not None:
+        return groups
     try:
-        values = gguf.dequantize(tensor.data, gguf.GGMLQuantizationType[tensor.type_name])
+        values = gguf.dequantize(data, gguf.GGMLQuantizationType[tensor.type_name])
     except (KeyError, NotImplementedError) as error:
         raise ModelError(
             f"tensor {tensor.name!r} is stored as {tensor.type_name}, which cannot be read",
             place=tensor.name,
-            hint="Quantize the model as Q4_0, Q4_1, Q8_0, a K-quant, F16 or F32",
+            hint="Quantize the model as Q4_0, Q4_1, Q8_0, a K-quant, BF16, F16 or F32",
         ) from error
-    return torch.from_numpy(np.ascontiguousarray(values, np.float32)).view(tensor.shape)
+    return torch.from_numpy(np.ascontiguousarray(values, np.float32))
 
 
-def _half(blocks: Tensor, at: int) -> Tensor:
-    """float32 [blocks, 1] of the float16 at byte `at` of each block."""
-    return blocks[:, at : at + 2].contiguous().view(torch.float16).float()
-
-
-def _nibbles(packed: Tensor) -> Tensor:
-    """float32 [blocks, 32] of 4-bit numbers: low nibbles, then high nibbles."""
-    return torch.cat((packed & 15, packed >> 4), dim=1).float()
-
-
-def _q8_0(data: Tensor) -> Tensor:
-    blocks = data.view(-1, 2 + _BLOCK)
-    return blocks[:, 2:].view(torch.int8).float().mul_(_half(blocks, 0))
-
-
-def _q4_0(data: Tensor) -> Tensor:
-    blocks = data.view(-1, 2 + _BLOCK // 2)
-    return _nibbles(blocks[:, 2:]).sub_(8.0).mul_(_half(blocks, 0))
-
-
-def _q4_1(data: Tensor) -> Tensor:
-    blocks = data.view(-1, 4 + _BLOCK // 2)
-    return _nibbles(blocks[:, 4:]).mul_(_half(blocks, 0)).add_(_half(blocks, 2))
+def _bytes(data: np.ndarray) -> Tensor:
+    # the file is mapped read-only; torch wants writable memory
+    return torch.from_numpy(np.array(data))

@@ -27,6 +27,7 @@ from ...kernels.ops import (
 )
 from .registry import Family
 from .rope import make_rope
+from .round_weights import stack
 from .source import WeightSource, check_shape, read_checked, setting
 
 
@@ -174,15 +175,10 @@ def _stack(*parts: Linear) -> Linear:
 
 
 def _stacked(weights: Sequence[Tensor | QuantizedWeight]) -> Tensor | QuantizedWeight:
-    """Rows of all, quantized if all are quantized alike."""
+    """Rows of all, quantized if all are."""
     kept = [weight for weight in weights if isinstance(weight, QuantizedWeight)]
-    if len(kept) == len(weights) and len({weight.codes.dtype for weight in kept}) == 1:
-        minimums = [weight.minimums for weight in kept if weight.minimums is not None]
-        return QuantizedWeight(
-            torch.cat([weight.codes for weight in kept]),
-            torch.cat([weight.scales for weight in kept]),
-            torch.cat(minimums) if minimums else None,
-        )
+    if len(kept) == len(weights):
+        return stack(kept)
     floats = [w.to_floats() if isinstance(w, QuantizedWeight) else w for w in weights]
     return torch.cat(floats)
 
@@ -193,8 +189,13 @@ def _adjacent_pairs(linear: Linear, head_dim: int) -> Linear:
     def reorder(x: Tensor) -> Tensor:
         return x.unflatten(0, (-1, 2, head_dim // 2)).transpose(1, 2).flatten(0, 2)
 
-    assert isinstance(linear.weight, Tensor)  # Hugging Face folders hold floats
-    return Linear(reorder(linear.weight), None if linear.bias is None else reorder(linear.bias))
+    weight = linear.weight
+    if isinstance(weight, QuantizedWeight):
+        minimums = None if weight.minimums is None else reorder(weight.minimums)
+        turned = QuantizedWeight(reorder(weight.codes), reorder(weight.scales), minimums)
+    else:
+        turned = reorder(weight)
+    return Linear(turned, None if linear.bias is None else reorder(linear.bias))
 
 
 def _shape(**numbers: Any) -> DecoderShape:
@@ -271,7 +272,6 @@ def _hf_config(source: WeightSource) -> _Config:
     for name, usual in (
         ("hidden_act", "silu"),
         ("sliding_window", None),
-        ("quantization_config", None),
     ):
         if settings.get(name, usual) != usual:
             raise ModelError(f"{name} = {settings[name]!r} is not supported", place=name)

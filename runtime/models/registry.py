@@ -19,6 +19,7 @@ from ...errors import ModelError
 from ...kernels.ops import DecoderWeights
 from ..model_files import ModelFiles
 from .source import WeightSource
+from .weight_bits import at_most
 from .weights_gguf import GgufWeights
 from .weights_safetensors import SafetensorsWeights
 
@@ -44,18 +45,18 @@ def families() -> list[Family]:
 
 @contextmanager
 def open_weights(
-    files: ModelFiles, dtype: torch.dtype, keeps_quantized: bool = False
+    files: ModelFiles, dtype: torch.dtype, quantization: str = "none"
 ) -> Iterator[DecoderWeights]:
     """The weights of a model on disk, valid inside the block: `layers` reads the files. ModelError for what cannot be run.
 
-    With `keeps_quantized`, matrices that the file quantizes in groups of 32 come as QuantizedWeight.
+    `quantization` as in EngineConfig: with "none" all are floats of type `dtype`, else quantized matrices come as QuantizedWeight.
     """
     if files.kind == "gguf":
-        source = GgufWeights(files.path, dtype, keeps_quantized)
-        yield family_of(source).load(source)
+        source = GgufWeights(files.path, dtype, quantization)
+        yield at_most(family_of(source).load(source), quantization)
     else:
-        with SafetensorsWeights(files.path, dtype) as folder:
-            yield family_of(folder).load(folder)
+        with SafetensorsWeights(files.path, dtype, quantization) as folder:
+            yield at_most(family_of(folder).load(folder), quantization)
 
 
 def family_of(source: WeightSource) -> Family:

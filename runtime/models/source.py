@@ -36,7 +36,7 @@ class WeightSource(Protocol):
         ...
 
     def read_weight(self, name: str) -> Tensor | QuantizedWeight:
-        """As `read`, but a quantized matrix stays so where the source was opened for a backend that takes it."""
+        """As `read`, but where the source was opened so a matrix comes as the file stores it: quantized, or floats of another type."""
         ...
 
 

@@ -2,6 +2,8 @@
 
 Run: .venv/bin/python tests/bench/bench_quality.py [--json] [--quick]     Compared with float weights and float32 keys and values.
 
+Of the model's own file, and of copies of the model as floats and as GPTQ and AWQ checkpoints; each is compared with its own exact values.
+
 Perplexity: the passages of tests/support/quality_text.py, each from its own beginning. Greedy text: 100 beginnings cut from them, 32 tokens
 each. Constrained: JSON documents drawn at temperature 1, and how many of them validate.
 """
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +22,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from bench_report import machine, parse_options
+from packed_llamas import Recipe
 from paged_steps import LogitsProbe, PagedSequence, plan_step
+from quality_checkpoints import checkpoint_of
 from quality_text import PASSAGES
 
 import radixlm
@@ -32,6 +37,12 @@ CONTINUED_TOKENS = 32
 BEGINNING_TOKENS = 24
 ROWS_TOGETHER = 25
 KV_DTYPES = ("float32", "bfloat16", "int8")
+COPIES = {
+    "floats": (None, [("none", "bfloat16"), ("int8", "bfloat16"), ("int8", "int8")]),
+    "gptq, groups of 64": (Recipe("gptq", 64, has_index=False), [("file", "bfloat16"), ("file", "int8")]),
+    "awq, groups of 32": (Recipe("awq", 32), [("file", "bfloat16"), ("file", "int8")]),
+}  # fmt: skip
+PARTS = ("file", "copies", "documents")
 PERSON = {
     "type": "object",
     "properties": {
@@ -145,39 +156,57 @@ def _runner(files: ModelFiles, threads: int, quantization: str, kv_dtype: str) -
     )
 
 
+Rows = list[tuple[str, str, str, float, float, float, float]]
+
+
+def compare_ways(
+    label: str, files: ModelFiles, ways: list[tuple[str, str]], passages: list[list[int]], threads: int, num_beginnings: int
+) -> Rows:  # fmt: skip
+    """For each (quantization, kv_dtype) perplexity, its change in percent, share of identical texts and place of the first difference."""
+    rows: Rows = []
+    exact: Outcome | None = None
+    for quantization, kv_dtype in [("none", "float32"), *ways]:
+        runner = _runner(files, threads, quantization, kv_dtype)
+        outcome = measure(runner, passages, num_beginnings)
+        exact = exact or outcome
+        same, place = compare(outcome.continuations, exact.continuations)
+        change = 100 * (outcome.perplexity / exact.perplexity - 1)
+        rows.append((label, quantization, kv_dtype, outcome.perplexity, change, same, place))
+        print(".", end="", file=sys.stderr, flush=True)
+    return rows
+
+
 def main() -> None:
     """Measure and print."""
-    options = parse_options(__doc__ or "")
-    num_passages, num_beginnings, num_documents = (2, 4, 4) if options.quick else (12, 100, 100)
+    options = parse_options(__doc__ or "", PARTS)
+    num_passages, num_beginnings, num_documents = (2, 4, 4) if options.quick else (12, 100, 200)
     files = resolve_model(options.model)
     tokenizer = load_tokenizer(files)
     passages = [tokenizer.encode(text).ids for text in PASSAGES[:num_passages]]
-    outcomes = {
-        (quantization, kv_dtype): measure(
-            _runner(files, options.threads, quantization, kv_dtype), passages, num_beginnings
-        )
-        for quantization in ("none", "file")
-        for kv_dtype in KV_DTYPES
-    }
-    exact = outcomes["none", "float32"]
-    rows = []
-    for (quantization, kv_dtype), outcome in outcomes.items():
-        same, place = compare(outcome.continuations, exact.continuations)
-        change = 100 * (outcome.perplexity / exact.perplexity - 1)
-        rows.append((quantization, kv_dtype, outcome.perplexity, change, same, place))
-    valid = {
-        kv: valid_share(options.model, options.threads, kv, num_documents) for kv in KV_DTYPES[1:]
-    }
+    work = (passages, options.threads, num_beginnings)
+    rows: Rows = []
+    valid: dict[str, float] = {}
+    if "file" in options.part:
+        ways = [(how, kv) for how in ("none", "file") for kv in KV_DTYPES][1:]
+        rows += compare_ways("the file", files, ways, *work)
+    if "copies" in options.part:
+        with tempfile.TemporaryDirectory() as folder:
+            for label, (recipe, ways) in COPIES.items():
+                copy = checkpoint_of(files, recipe, Path(folder, label.split(",")[0]))
+                rows += compare_ways(label, copy, ways, *work)
+    if "documents" in options.part:
+        for kv_dtype in KV_DTYPES[1:]:
+            valid[kv_dtype] = valid_share(options.model, options.threads, kv_dtype, num_documents)
     num_tokens = sum(len(ids) - 1 for ids in passages)
     if options.json:
         print(json.dumps({"bench": "quality", "rows": rows, "valid": valid, "machine": machine()}))
         return
     print(f"quality of {options.model}, {num_tokens} tokens, {num_beginnings} continuations ({machine()})")  # fmt: skip
-    print("  quantization  keys/values  perplexity  change   identical  first difference")
-    for quantization, kv_dtype, perplexity, change, same, place in rows:
-        print(f"  {quantization:<13} {kv_dtype:<12} {perplexity:10.3f} {change:+7.3f}% {same:9.0%} {place:10.0f}")  # fmt: skip
-    for kv_dtype, share in valid.items():
-        print(f"  documents that validate, {kv_dtype}: {share:.0%} of {num_documents}")
+    print("  weights             quantization  keys/values  perplexity  change   identical  first difference")  # fmt: skip
+    for label, how, kv, perplexity, change, same, place in rows:
+        print(f"  {label:<19} {how:<13} {kv:<12} {perplexity:10.3f} {change:+7.3f}% {same:9.0%} {place:10.0f}")  # fmt: skip
+    for name, share in valid.items():
+        print(f"  documents that validate, {name}: {share:.0%} of {num_documents}")
 
 
 if __name__ == "__main__":

@@ -75,7 +75,14 @@ def logits_of(model: NativeModel, row: Row, chunks: list[int], beside: list[Row]
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize(
-    ("stored", "kv"), [("f32", "float32"), ("bf16", "bfloat16"), ("q4", "int8"), ("q8", "bfloat16")]
+    ("stored", "kv"),
+    [
+        ("f32", "float32"),
+        ("bf16", "bfloat16"),
+        ("f16", "float32"),
+        ("q4", "int8"),
+        ("q8", "bfloat16"),
+    ],
 )
 def test_a_sequence_has_the_same_bits_in_any_batch_chunking_and_thread_count(
     stored: str, kv: str, isa: str

@@ -36,7 +36,7 @@ def stored(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", ["f32", "bf16", "q4", "q8"])
+@pytest.mark.parametrize("kind", ["f32", "bf16", "f16", "q4", "q8"])
 def test_a_mapped_model_gives_the_bits_of_the_one_that_was_packed(
     kind: str, tmp_path: Path
 ) -> None:

@@ -41,6 +41,7 @@ def test_a_config_is_complete_checked_and_frozen() -> None:
         ({"page_size": 24}, "page_size", "divide 64"),
         ({"dtype": "int3"}, "dtype", "float32"),
         ({"kv_dtype": "int4"}, "kv_dtype", "int8"),
+        ({"quantization": "int3"}, "quantization", "file, none, int8, int4"),
         ({"on_engine_death": "ignore"}, "on_engine_death", "restart"),
         ({"max_running": 600}, "max_running", "max_step_tokens"),
     ],

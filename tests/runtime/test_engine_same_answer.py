@@ -3,14 +3,23 @@ force evictions and preemptions, prompts that extend earlier outputs, aborts of 
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import Counter
+from collections.abc import Callable
 
-from engine_driver import Driver, alone
+import pytest
+from engine_driver import VOCAB_SIZE, Driver, alone
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiny_llamas import tiny_llama
 
+from radixlm.kernels.cpu.backend import BACKEND
+from radixlm.kernels.cpu.library import instruction_sets, load, reads_halves
+from radixlm.kernels.cpu.packed import PackedModel
 from radixlm.runtime import messages as m
+from radixlm.runtime.models.native import pack_files
+from radixlm.runtime.native_runner import NativeRunner
 from radixlm.runtime.scheduler_limits import SchedulerLimits
 
 OPTIONS = (b'{"name":"ab"}', b'{"name":"abc"}', b'{"name_":12}', b"true", "家家".encode())
@@ -53,13 +62,16 @@ def check_schedule(
     pool_tokens: int,
     num_requests: int,
     lengths=(0, 1, 3, 12, 40),
+    make_runner=None,
+    make_runner_alone=None,
 ) -> Driver:
     shape = {
         "num_pages": -(-pool_tokens // page_size),
         "page_size": page_size,
         "context_length": 200,
     }
-    driver = Driver(**shape, limits=limits)
+    driver = Driver(**shape, limits=limits, make_runner=make_runner)
+    shape["make_runner"] = make_runner_alone
     driver.load("g", *OPTIONS)
     texts = [
         [rng.randrange(2, 6) for _ in range(30)] for _ in range(2)
@@ -147,4 +159,61 @@ def test_tokens_do_not_depend_on_the_schedule_under_pressure():
     assert totals["cache_evicted_pages"] > 25
     assert totals["cache_page_copies"] > 25
     assert totals["forced_tokens"] > 25
+    assert totals["repairs"] == 0
+
+
+REASON = BACKEND.unavailable_reason("cpu")
+needs_native = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+ISAS = [] if REASON else instruction_sets(load())
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, bool], PackedModel]:
+    """The weights of a tiny Llama over the byte vocabulary, by quantization and whether words are of one half."""
+    wide = {"vocab_size": VOCAB_SIZE, "hidden_size": 64, "intermediate_size": 96}
+    files = tiny_llama(tmp_path_factory.mktemp("bytes"), **wide).files
+
+    def make(quantization: str, in_halves: bool) -> PackedModel:
+        found = pack_files(files, "float32", quantization, in_halves)
+        assert found is not None
+        return found
+
+    return functools.cache(make)
+
+
+def runner_of(packed: PackedModel, kv_dtype: str, threads: int, isa: str):
+    def make(num_pages: int, page_size: int) -> NativeRunner:
+        return NativeRunner(
+            packed,
+            num_pages=num_pages,
+            page_size=page_size,
+            kv_dtype=kv_dtype,
+            threads=threads,
+            instruction_set=isa,
+        )
+
+    return make
+
+
+@needs_native
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kv_dtype", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("quantization", ["none", "int8", "int4"])
+def test_native_answers_have_the_bits_of_one_thread_alone_on_any_schedule(
+    packed, quantization: str, kv_dtype: str, isa: str
+) -> None:
+    """Tokens and log-probabilities: two threads, batches, chunks, evictions and forks, against one thread and one request."""
+    model = packed(quantization, reads_halves(load(), isa))
+    two, one = (runner_of(model, kv_dtype, threads, isa) for threads in (2, 1))
+    totals: Counter[str] = Counter()
+    for seed in range(2):
+        tight = SchedulerLimits(
+            max_tokens_per_step=24,
+            max_running=6,
+            max_prefill_tokens_beside_decode=8,
+            min_follow_tokens=1,
+        )
+        driver = check_schedule(random.Random(seed), tight, 16, 144, 10, (1, 8, 30), two, one)
+        totals.update(driver.engine.stats())
+    assert totals["cache_page_copies"] > 0
     assert totals["repairs"] == 0

@@ -14,6 +14,7 @@ from tiny_llamas import TinyLlama, tiny_llama, write_gguf
 
 from radixlm.kernels.cpu import packed_file
 from radixlm.kernels.cpu.backend import BACKEND
+from radixlm.runtime import packed_weights
 from radixlm.runtime.model_files import ModelFiles
 from radixlm.runtime.packed_weights import PackedWeights
 
@@ -58,6 +59,15 @@ def test_each_way_of_packing_has_its_own_file_and_a_changed_model_is_packed_agai
     assert weights.find() is None
     assert weights.load() is not None
     assert weights.find() is not None
+
+
+def test_a_file_packed_by_other_rules_is_packed_again(
+    model: TinyLlama, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = weights_of(model.files, tmp_path)
+    weights.load()
+    monkeypatch.setattr(packed_weights, "PACKING", packed_weights.PACKING + 1)
+    assert weights.find() is None
 
 
 def test_a_damaged_file_is_replaced(model: TinyLlama, tmp_path: Path) -> None:

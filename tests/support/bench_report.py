@@ -10,8 +10,8 @@ from collections.abc import Callable
 import torch
 
 
-def parse_options(description: str) -> argparse.Namespace:
-    """--json, --threads, --model (an alias, .gguf file or folder), --quick."""
+def parse_options(description: str, parts: tuple[str, ...] = ()) -> argparse.Namespace:
+    """--json, --threads, --model (an alias, .gguf file or folder), --quick; --part of a bench that has some (all by default)."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--json", action="store_true", help="print one JSON line instead of a table"
@@ -21,7 +21,12 @@ def parse_options(description: str) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="a fraction of the work, to see that the bench runs"
     )
-    return parser.parse_args()
+    if parts:
+        parser.add_argument("--part", action="append", choices=parts)
+    options = parser.parse_args()
+    if parts:
+        options.part = options.part or list(parts)
+    return options
 
 
 def machine() -> str:

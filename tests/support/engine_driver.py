@@ -145,9 +145,13 @@ class Driver:
         load_grammar=load_choices,
         check: bool = True,
         debug: bool = False,
+        make_runner=None,
     ) -> None:
         self.facts = VocabFacts(VOCAB_SIZE, context_length, (EOS,), TOKEN_BYTES)
-        self.runner = FakeRunner(VOCAB_SIZE, num_pages, page_size, steer)
+        if make_runner is None:
+            self.runner = FakeRunner(VOCAB_SIZE, num_pages, page_size, steer)
+        else:
+            self.runner = make_runner(num_pages, page_size)
         seeds = iter(range(1000, 10**9))
         self.engine = Engine(
             self.runner,

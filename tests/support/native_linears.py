@@ -12,8 +12,8 @@ from radixlm.kernels.cpu.model import NativeModel
 from radixlm.kernels.ops import Linear, QuantizedWeight
 from radixlm.kernels.reference.linear import rounded
 
-STORED = ["f32", "bf16", "q4", "q8", "q8 with minimums"]
-QUANTIZED = STORED[2:]
+STORED = ["f32", "bf16", "f16", "q4", "q8", "q8 with minimums"]
+QUANTIZED = STORED[3:]
 
 
 def head_of(how: str, num_out: int, num_in: int) -> Linear:

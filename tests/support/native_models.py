@@ -11,7 +11,7 @@ import torch
 
 from radixlm.kernels.cpu.backend import BACKEND
 from radixlm.kernels.cpu.decoder import NativeDecoder
-from radixlm.kernels.cpu.library import best_reads_halves
+from radixlm.kernels.cpu.library import packs_halves
 from radixlm.kernels.cpu.pack_model import pack_model
 from radixlm.kernels.cpu.packed import PackedModel
 from radixlm.kernels.cpu.pool import allocate
@@ -35,7 +35,7 @@ PAGE = 16
 class ModelKind:
     """What varies between test models."""
 
-    stored: str = "f32"  # f32 | bf16 | q4 | q8
+    stored: str = "f32"  # f32 | bf16 | f16 | q4 | q8
     hidden: int = 64
     inner: int = 96
     num_heads: int = 4
@@ -94,6 +94,8 @@ def stored(values: torch.Tensor, how: str) -> torch.Tensor | QuantizedWeight:
         return values
     if how.startswith("bf16"):
         return values.bfloat16().float() if how == "bf16 as f32" else values.bfloat16()
+    if how == "f16":
+        return values.half()
     groups = values.unflatten(1, (-1, 32))
     if how == "q8":
         scales = (groups.abs().amax(-1) / 127).half()
@@ -155,7 +157,7 @@ def next_step(
 
 def packed_for(weights: DecoderWeights) -> PackedModel:
     """Packed for the best instruction set of this machine."""
-    return pack_model(weights, best_reads_halves())
+    return pack_model(weights, packs_halves())
 
 
 def native_sampler(num_threads: int = 2) -> NativeSampler:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from radixlm.runtime.model_files import ModelFiles
+
+Store = Callable[[str, np.ndarray], tuple[np.ndarray, str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,10 +66,12 @@ def edit_config(folder: Path, **changes: Any) -> None:
     )
 
 
-def write_gguf(model: TinyLlama, path: Path, skip: str = "") -> ModelFiles:
+def write_gguf(
+    model: TinyLlama, path: Path, skip: str = "", store: Store | None = None
+) -> ModelFiles:
     """The same weights as a GGUF file of float32 tensors, query and key rows in the order that format has.
 
-    `skip` names a GGUF tensor to leave out.
+    `skip` names a GGUF tensor to leave out. `store` gives the blocks of a matrix and the name of their type.
     """
     config = model.oracle.config
     writer = gguf.GGUFWriter(str(path), "llama")
@@ -89,8 +94,13 @@ def write_gguf(model: TinyLlama, path: Path, skip: str = "") -> ModelFiles:
         if ".q_proj" in name or ".k_proj" in name:
             values = _adjacent(values, config.head_dim)
         name = f"{names.get_name(base)}.{suffix}"
-        if name != skip:
-            writer.add_tensor(name, np.ascontiguousarray(values))
+        values = np.ascontiguousarray(values)
+        if name != skip and store is not None and values.ndim == 2:
+            blocks, type_name = store(name, values)
+            kind = gguf.GGMLQuantizationType[type_name]
+            writer.add_tensor(name, blocks, raw_dtype=kind)
+        elif name != skip:
+            writer.add_tensor(name, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

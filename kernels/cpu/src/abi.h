@@ -7,14 +7,14 @@
 namespace radix {
 
 // How a weight [num_out, num_in] is packed, always in blocks of 16 output rows (num_out is padded to a multiple of 16 with zeros):
-//   F32, BF16   [num_out / 16][num_in][16]
+//   F32, BF16, F16   [num_out / 16][num_in][16]
 //   Q8          int8 [num_out / 16][num_in / 32][8][16][4]: word s of row r holds inputs 2 s, 2 s + 1, 16 + 2 s, 16 + 2 s + 1 of the group
 //               w = scale * code (+ minimum); scales, and minimums where they are, float16 [num_out / 16][num_in / 32][16]
 //   Q4          as Q8 with codes 0 .. 15, two a byte: word s in the low nibbles of [..][s], word 4 + s in its high ones; always with minimums
 //   Q8Halves    as Q8 with codes + 128, unsigned, in words of one half: word 2 j + h holds inputs 16 h + 2 j, 16 h + 2 j + 1, 16 h + 8 + 2 j, 16 h + 9 + 2 j
 //   Q4Halves    [..][4][16][4] of the same words: word 2 j in the low nibbles of [..][j], word 2 j + 1 in its high ones
 // The instruction set says which of both it reads: words of one half where four products are added by one instruction (VNNI).
-enum WeightKind : int32_t { kF32 = 0, kBF16 = 1, kQ4 = 2, kQ8 = 3, kQ4Halves = 4, kQ8Halves = 5 };
+enum WeightKind : int32_t { kF32 = 0, kBF16 = 1, kQ4 = 2, kQ8 = 3, kF16 = 4, kQ4Halves = 5, kQ8Halves = 6 };
 enum KvKind : int32_t { kKvF32 = 0, kKvBF16 = 1, kKvI8 = 2 };
 
 struct Linear {

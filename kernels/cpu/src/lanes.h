@@ -1,11 +1,13 @@
 // Eight floats at a time: the one vector type that the small ops and attention are written in. AVX2 where the unit is compiled for it,
-// plain arrays otherwise. Each operation rounds once; nothing here lets the compiler reorder a sum.
+// NEON on 64-bit ARM, plain arrays otherwise. Each operation rounds once; nothing here lets the compiler reorder a sum.
 #pragma once
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace RADIX_ISA {
@@ -13,6 +15,10 @@ namespace RADIX_ISA {
 inline float from_half(uint16_t bits) {
 #if defined(__F16C__)
   return _cvtsh_ss(bits);
+#elif defined(__aarch64__)
+  __fp16 value;
+  std::memcpy(&value, &bits, 2);
+  return float(value);
 #else
   const uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = (bits >> 10) & 31, fraction = bits & 1023;
   float value;
@@ -25,6 +31,10 @@ inline float from_half(uint16_t bits) {
   return sign ? -value : value;
 #endif
 }
+
+struct Half {
+  uint16_t bits;
+};
 
 inline float from_bf16(uint16_t bits) {
   const uint32_t word = uint32_t(bits) << 16;
@@ -65,6 +75,38 @@ inline F8 abs8(F8 a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
 inline F8 two_to(F8 n) {  // 2^n for whole n in -126 .. 127
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n.v), _mm256_set1_epi32(127)), 23))};
 }
+#elif defined(__aarch64__)
+struct F8 {
+  float32x4_t v, w;
+};
+inline F8 zero8() { return {vdupq_n_f32(0), vdupq_n_f32(0)}; }
+inline F8 all8(float x) { return {vdupq_n_f32(x), vdupq_n_f32(x)}; }
+inline F8 load8(const float* p) { return {vld1q_f32(p), vld1q_f32(p + 4)}; }
+inline F8 load8(const uint16_t* p) {  // bf16
+  const uint16x8_t x = vld1q_u16(p);
+  return {vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(x), 16)), vreinterpretq_f32_u32(vshlq_n_u32(vmovl_high_u16(x), 16))};
+}
+inline F8 load8(const int8_t* p) {
+  const int16x8_t x = vmovl_s8(vld1_s8(p));
+  return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(x))), vcvtq_f32_s32(vmovl_high_s16(x))};
+}
+inline F8 load8_half(const uint16_t* p) {
+  const float16x8_t x = vreinterpretq_f16_u16(vld1q_u16(p));
+  return {vcvt_f32_f16(vget_low_f16(x)), vcvt_high_f32_f16(x)};
+}
+inline void store8(float* p, F8 a) { vst1q_f32(p, a.v), vst1q_f32(p + 4, a.w); }
+inline F8 add(F8 a, F8 b) { return {vaddq_f32(a.v, b.v), vaddq_f32(a.w, b.w)}; }
+inline F8 sub(F8 a, F8 b) { return {vsubq_f32(a.v, b.v), vsubq_f32(a.w, b.w)}; }
+inline F8 mul(F8 a, F8 b) { return {vmulq_f32(a.v, b.v), vmulq_f32(a.w, b.w)}; }
+inline F8 div(F8 a, F8 b) { return {vdivq_f32(a.v, b.v), vdivq_f32(a.w, b.w)}; }
+// a > b ? a : b, as the other instruction sets do it where one is no number
+inline F8 max8(F8 a, F8 b) { return {vbslq_f32(vcgtq_f32(a.v, b.v), a.v, b.v), vbslq_f32(vcgtq_f32(a.w, b.w), a.w, b.w)}; }
+inline F8 min8(F8 a, F8 b) { return {vbslq_f32(vcltq_f32(a.v, b.v), a.v, b.v), vbslq_f32(vcltq_f32(a.w, b.w), a.w, b.w)}; }
+inline F8 fma8(F8 a, F8 b, F8 c) { return {vfmaq_f32(c.v, a.v, b.v), vfmaq_f32(c.w, a.w, b.w)}; }
+inline F8 round8(F8 a) { return {vrndnq_f32(a.v), vrndnq_f32(a.w)}; }
+inline F8 abs8(F8 a) { return {vabsq_f32(a.v), vabsq_f32(a.w)}; }
+inline float32x4_t two_to(float32x4_t n) { return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23)); }
+inline F8 two_to(F8 n) { return {two_to(n.v), two_to(n.w)}; }
 #else
 struct F8 {
   float v[8];
@@ -95,12 +137,14 @@ inline F8 two_to(F8 n) { RADIX_EACH(std::ldexp(1.0f, int(n.v[i]))); }
 
 // a * b + c as `fma8` rounds it.
 inline float fma1(float a, float b, float c) {
-#if defined(__AVX2__)
+#if defined(__AVX2__) || defined(__aarch64__)
   return std::fma(a, b, c);
 #else
   return a * b + c;
 #endif
 }
+
+inline F8 load8(const Half* p) { return load8_half(&p->bits); }
 
 inline float sum_of(F8 a) {  // ((0+4)+(2+6)) + ((1+5)+(3+7)), on every machine
   float v[8];
@@ -153,6 +197,9 @@ inline F8 exp8(F8 x) {
   p = mul(p, two_to(n));
 #if defined(__AVX2__)
   return {_mm256_and_ps(p.v, _mm256_cmp_ps(x.v, _mm256_set1_ps(-87.0f), _CMP_GE_OQ))};
+#elif defined(__aarch64__)
+  const float32x4_t low = vdupq_n_f32(-87.0f), zero = vdupq_n_f32(0);
+  return {vbslq_f32(vcgeq_f32(x.v, low), p.v, zero), vbslq_f32(vcgeq_f32(x.w, low), p.w, zero)};
 #else
   for (int i = 0; i < 8; ++i) p.v[i] = x.v[i] >= -87.0f ? p.v[i] : 0.0f;
   return p;

@@ -66,7 +66,7 @@ constexpr int32_t k4Bits = kHasVnni ? kQ4Halves : kQ4, k8Bits = kHasVnni ? kQ8Ha
 
 inline bool is_quantized(const Linear& w) { return w.kind == k4Bits || w.kind == k8Bits; }
 
-inline bool can_read(const Linear& w) { return is_quantized(w) || w.kind == kF32 || w.kind == kBF16; }
+inline bool can_read(const Linear& w) { return is_quantized(w) || w.kind == kF32 || w.kind == kBF16 || w.kind == kF16; }
 
 inline int bytes_of_group(const Linear& w) { return w.kind == k8Bits ? 512 : 256; }
 
@@ -154,6 +154,7 @@ inline void float_block(const Linear& w, int block, const Activations& a, int ro
 template <int M>
 inline void any_float_block(const Linear& w, int block, const Activations& a, int row, float* out, int stride) {
   if (w.kind == kBF16) float_block<M, uint16_t>(w, block, a, row, out, stride);
+  else if (w.kind == kF16) float_block<M, Half>(w, block, a, row, out, stride);
   else float_block<M, float>(w, block, a, row, out, stride);
 }
 
@@ -217,7 +218,8 @@ inline void unpack_row(const Linear& w, int index, float* out) {
   if (!is_quantized(w)) {
     for (int k = 0; k < w.num_in; ++k) {
       const size_t at = (size_t(block) * w.num_in + k) * kBlock + r;
-      out[k] = w.kind == kF32 ? ((const float*)w.codes)[at] : from_bf16(((const uint16_t*)w.codes)[at]);
+      const uint16_t bits = w.kind == kF32 ? 0 : ((const uint16_t*)w.codes)[at];
+      out[k] = w.kind == kF32 ? ((const float*)w.codes)[at] : w.kind == kBF16 ? from_bf16(bits) : from_half(bits);
     }
     return;
   }
