@@ -31,13 +31,13 @@ from pathlib import Path
 import numpy as np
 from radixlm.kernels.cpu import packed_file
 from radixlm.kernels.cpu.decoder import NativeDecoder
-from radixlm.kernels.cpu.library import instruction_sets, load
+from radixlm.kernels.cpu.library import instruction_sets, load, reads_halves
 from radixlm.kernels.cpu.pool import allocate
 from radixlm.kernels.step import StepBatch
 
-packed = packed_file.read(Path(sys.argv[1]), {})
 n = np.arange(40, dtype=np.int32)
 for isa in instruction_sets(load()):
+    packed = packed_file.read(Path(sys.argv[1], str(reads_halves(load(), isa))), {})
     decoder = NativeDecoder(packed, allocate(packed.shape, 8, 16, "bfloat16"), 2, isa)
     step = StepBatch(
         token_ids=n, positions=n, slot_ids=n.astype(np.int64), query_starts=np.array([0, 40], np.int32),
@@ -56,9 +56,10 @@ def outcomes(command: list[str]) -> dict[str, str]:
 @pytest.mark.skipif(shutil.which("qemu-x86_64") is None, reason="QEMU is not installed")
 @pytest.mark.timeout(300)
 def test_a_library_built_here_runs_on_processors_that_lack_its_instructions(tmp_path: Path) -> None:
-    path = tmp_path / "weights.packed"
-    packed_file.write(path, {}, pack_model(make_weights(ModelKind("q4", has_bias=True))))
-    python = [sys.executable, "-c", PROGRAM, str(path)]
+    for in_halves in (False, True):
+        packed = pack_model(make_weights(ModelKind("q4", has_bias=True)), in_halves)
+        packed_file.write(tmp_path / str(in_halves), {}, packed)
+    python = [sys.executable, "-c", PROGRAM, str(tmp_path)]
     here = outcomes(python)
     assert list(here) == instruction_sets(load())
     # with AVX2 and nothing newer; without any AVX

@@ -46,12 +46,11 @@ def test_an_exception_of_any_member_reaches_the_caller_and_the_next_round_is_who
 PROGRAM = """
 import ctypes, sys
 sys.path.insert(0, sys.argv[1])
-from native_models import PAGE, ModelKind, Row, make_weights, next_step
+from native_models import PAGE, ModelKind, Row, make_weights, next_step, packed_for
 from radixlm.kernels.cpu.decoder import NativeDecoder
-from radixlm.kernels.cpu.pack_model import pack_model
 from radixlm.kernels.cpu.pool import allocate
 
-packed = pack_model(make_weights(ModelKind("q4")))
+packed = packed_for(make_weights(ModelKind("q4")))
 
 def decoder():
     return NativeDecoder(packed, allocate(packed.shape, 16, PAGE, "float32"), 4)

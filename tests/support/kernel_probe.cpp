@@ -86,7 +86,9 @@ int main(int argc, char** argv) {
     stack.push_back({floats(hidden, 1, 0.1f), floats(hidden, 1, 0.1f), linear(kind, (heads + 2 * kv_heads) * head_dim, hidden),
                      linear(kind, hidden, heads * head_dim), linear(kind, 2 * inner, hidden), linear(kind, hidden, inner)});
   Weights weights{};
-  weights.shape = {layers, hidden, heads, kv_heads, head_dim, inner, vocab, context, head_dim, 16, kv_kind, threads, slots, 1e-5f};
+  weights.shape = {layers, hidden, heads, kv_heads, head_dim, inner, vocab, context, head_dim, 16, kv_kind, threads};
+  weights.shape.epsilon = 1e-5f;
+  weights.shape.page_cells = 16 * kv_heads, weights.shape.side_cells = slots * kv_heads, weights.shape.layer_cells = 2 * slots * kv_heads;
   weights.layers = stack.data();
   weights.embedding = weights.head = linear(kind, vocab, hidden);
   weights.final_norm = floats(hidden, 1, 0.1f);
