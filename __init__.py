@@ -51,12 +51,14 @@ if TYPE_CHECKING:
     from .lang.testing import Answer, ScriptedBackend
     from .lang.variable import Meta
     from .offline import Engine
+    from .runtime.remote.endpoints import Anthropic, OpenAI, RuntimeEndpoint
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Aborted",
     "Answer",
+    "Anthropic",
     "Backend",
     "ConfigError",
     "ContextOverflow",
@@ -67,12 +69,14 @@ __all__ = [
     "LiveState",
     "Meta",
     "ModelError",
+    "OpenAI",
     "OutputError",
     "Overloaded",
     "Program",
     "ProgramError",
     "PromptError",
     "RadixError",
+    "RuntimeEndpoint",
     "SamplingError",
     "ScriptedBackend",
     "ServiceError",
@@ -103,11 +107,14 @@ __all__ = [
 
 _HOMES = {
     "Answer": "lang.testing",
+    "Anthropic": "runtime.remote.endpoints",
     "Backend": "lang.backend",
     "Engine": "offline",
     "LiveState": "lang.live_state",
     "Meta": "lang.variable",
+    "OpenAI": "runtime.remote.endpoints",
     "Program": "lang.function",
+    "RuntimeEndpoint": "runtime.remote.endpoints",
     "ScriptedBackend": "lang.testing",
     "State": "lang.state",
     "StreamEvent": "lang.news",
