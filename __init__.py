@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     )
     from .lang.primitives.select import select
     from .lang.primitives.text import text
+    from .lang.recording import RecordingBackend, ReplayBackend
     from .lang.state import State
     from .lang.testing import Answer, ScriptedBackend
     from .lang.variable import Meta
@@ -76,6 +77,8 @@ __all__ = [
     "ProgramError",
     "PromptError",
     "RadixError",
+    "RecordingBackend",
+    "ReplayBackend",
     "RuntimeEndpoint",
     "SamplingError",
     "ScriptedBackend",
@@ -114,6 +117,8 @@ _HOMES = {
     "Meta": "lang.variable",
     "OpenAI": "runtime.remote.endpoints",
     "Program": "lang.function",
+    "RecordingBackend": "lang.recording",
+    "ReplayBackend": "lang.recording",
     "RuntimeEndpoint": "runtime.remote.endpoints",
     "ScriptedBackend": "lang.testing",
     "State": "lang.state",

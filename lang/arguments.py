@@ -134,3 +134,11 @@ def _check_run_option(name: str, value: Any) -> None:
         fits, wanted = isinstance(value, str), "a text"
     if not fits:
         raise ProgramError(f"{name}={value!r:.80} is not {wanted}", place=name)
+
+
+def checked_spec_tokens(num_tokens: Any) -> int | None:
+    """`num_api_spec_tokens` of a program. ProgramError for what is no number of tokens."""
+    is_number = isinstance(num_tokens, int) and not isinstance(num_tokens, bool) and num_tokens > 0
+    if num_tokens is None or is_number:
+        return num_tokens
+    raise ProgramError(f"{num_tokens!r:.80} is no number of tokens", place="num_api_spec_tokens")
