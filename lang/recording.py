@@ -325,7 +325,7 @@ def _nearest(form: dict[str, Any], others: list[dict[str, Any]]) -> dict[str, An
 
     def rough(other: dict[str, Any]) -> tuple[bool, bool, int]:
         theirs = prompt_text(other)
-        shared = len(os.path.commonprefix([text, theirs]))
+        shared = _num_shared(text, theirs)
         return (other["kind"] == form["kind"], other["name"] == form["name"], shared)
 
     candidates = sorted(others, key=rough, reverse=True)[:_MAX_CANDIDATES]
@@ -342,7 +342,7 @@ def _difference(form: dict[str, Any], other: dict[str, Any]) -> str:
     """Where two requests differ first, for a person."""
     mine, theirs = prompt_text(form), prompt_text(other)
     if mine != theirs:
-        at = len(os.path.commonprefix([mine, theirs]))
+        at = _num_shared(mine, theirs)
         start = max(at - _NUM_SHOWN // 2, 0)
         shown = (mine[start : at + _NUM_SHOWN], theirs[start : at + _NUM_SHOWN])
         return (
@@ -363,3 +363,9 @@ def _of_dicts(name: str, here: dict[str, Any], recorded: dict[str, Any]) -> str:
     key = next(key for key in [*here, *recorded] if here.get(key) != recorded.get(key))
     told = f"{name}.{key}"
     return f"The same prompt was recorded with {told}={recorded.get(key)!r}, here it is {here.get(key)!r}"
+
+
+def _num_shared(mine: str, theirs: str) -> int:
+    """Characters that two texts begin with alike."""
+    end = min(len(mine), len(theirs))
+    return next((i for i in range(end) if mine[i] != theirs[i]), end)

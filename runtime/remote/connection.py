@@ -89,7 +89,7 @@ class Connection:
 
     async def events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Event, None]:
         """The events that answer `body`, up to the end of the stream."""
-        response = await self._repeated("POST", path, body, self._as_it_is)
+        response: httpx2.Response = await self._repeated("POST", path, body, self._as_it_is)
         try:
             async with aclosing(events_of(response.aiter_bytes())) as events:
                 async for event in events:
@@ -163,10 +163,11 @@ class Connection:
         return ServiceError(f"the answer of {self.server} broke off: {_reason(error)}")
 
     def _connected(self) -> httpx2.AsyncClient:
-        if self._client is None:
+        client = self._client
+        if client is None:
             httpx = _library()
             limits = self._limits
-            self._client = httpx.AsyncClient(
+            client = self._client = httpx.AsyncClient(
                 headers={
                     "content-type": "application/json",
                     "user-agent": "radixlm",
@@ -181,7 +182,7 @@ class Connection:
                 ),
                 verify=self._verify,
             )
-        return self._client
+        return client
 
 
 async def events_of(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Event, None]:

@@ -144,10 +144,15 @@ class Anthropic(RemoteBackend):
 
 def _key(given: Any, variable: str) -> str | None:
     if given is None:
-        return key_from_environment(variable)
-    if not isinstance(given, str) or not given:
-        raise ConfigError("api_key is not a text", place="api_key")  # the value is not shown
-    return given
+        given = key_from_environment(variable)
+    if given is None:
+        return None
+    key = given.strip() if isinstance(given, str) else ""
+    if not key or not key.isascii() or not key.isprintable():
+        raise ConfigError(
+            "api_key is no key: a text without special characters", place="api_key"
+        )  # its value is not shown
+    return key
 
 
 def _no_key(variable: str) -> ConfigError:

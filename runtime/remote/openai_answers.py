@@ -90,7 +90,8 @@ def logprobs_of(logprobs: Mapping[str, Any] | None, server: str) -> list[m.Token
             )
             for entry in content
         ]
-    tops: Any = logprobs.get("top_logprobs") or [None] * len(logprobs["tokens"])
+    found: Any = logprobs.get("top_logprobs") or [None] * len(logprobs["tokens"])
+    tops = cast("list[dict[str, float] | None]", found)
     return [
         m.TokenLogprob(
             _id(token, server),

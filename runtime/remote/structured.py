@@ -116,7 +116,7 @@ def closed(schema: Any, server: str, *, all_required: bool) -> Any:
 def cannot_enforce(spec: Spec, server: str, hint: str = "") -> GrammarError:
     """The refusal of a kind of constraint."""
     name = _NAMES.get(type(spec), type(spec).__name__)
-    kind = {Lark: " (Lark)", Gbnf: " (GBNF)"}.get(type(spec), "")
+    kind = " (Lark)" if isinstance(spec, Lark) else " (GBNF)" if isinstance(spec, Gbnf) else ""
     return GrammarError(f"{server} cannot enforce {name}{kind}", place=name, hint=hint)
 
 

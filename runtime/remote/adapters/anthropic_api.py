@@ -115,7 +115,8 @@ class AnthropicServer:
             elif kind == "content_block_delta" and data["delta"].get("type") == "text_delta":
                 reading.push(0, data["delta"]["text"])
             elif kind == "message_delta":
-                usage |= {k: v for k, v in (data.get("usage") or {}).items() if v is not None}
+                told = cast("dict[str, Any]", data.get("usage") or {})
+                usage |= {name: value for name, value in told.items() if value is not None}
                 self._end(reading, sampling, data["delta"])
             elif kind == "error":
                 raise reading.partial(error_in_stream(_TITLE, data.get("error")))

@@ -288,11 +288,9 @@ class OpenAIServer:
     async def _look(self) -> Dialect:
         """The dialect of the server, by its list of models."""
         answer = await self._connection.get("/models")
-        models = [
-            one for one in cast("list[Any]", answer.get("data") or []) if isinstance(one, dict)
-        ]
+        models = cast("list[dict[str, Any]]", answer.get("data") or [])
         named = [one for one in models if one.get("id") == self._options.model]
-        about = cast("dict[str, Any]", (named or models or [{}])[0])
+        about = (named or models or [{}])[0]
         length: Any = about.get("max_model_len")
         if isinstance(length, int) and length > 0:
             self._context_length = length

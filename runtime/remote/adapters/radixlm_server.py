@@ -41,8 +41,9 @@ class RadixlmServer:
     async def connect(self) -> m.Ready:
         """Ask for the facts."""
         told = await self._connection.get("/radixlm/model")
-        self._facts = _read(self.name, told, m.Ready)
-        return self._facts
+        facts: m.Ready = _read(self.name, told, m.Ready)
+        self._facts = facts
+        return facts
 
     async def generate(self, ask: Ask, on_delta: OnDelta | None) -> Told:
         """Continue by one request."""
