@@ -87,7 +87,11 @@ class Speculating(Protocol):
 
 
 def speculating(backend: Backend, num_tokens: int | None) -> Backend:
-    """`backend` as a program with `num_api_spec_tokens` uses it; the same one where it would not help, as on a local engine."""
+    """`backend` as a program with `num_api_spec_tokens` uses it; the same one where it would not help, as on a local engine.
+
+    One call may then write so many tokens, and what it wrote behind its own result serves the next gens, as far as it agrees with the program's
+    text: the same results with fewer calls.
+    """
     if num_tokens is None or not isinstance(backend, Speculating):
         return backend
     return backend.speculating(num_tokens)
@@ -126,5 +130,5 @@ def as_backend(candidate: Backend | HasBackend | None) -> Backend:
     raise ConfigError(
         f"{chosen!r} is not a backend and has no `.backend`",
         place="backend",
-        hint="Pass a radixlm.Engine or a lang.testing.ScriptedBackend",
+        hint="Pass a radixlm.Engine, a RuntimeEndpoint, OpenAI, Anthropic or ScriptedBackend",
     )

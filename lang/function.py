@@ -13,7 +13,7 @@ from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..errors import ProgramError
-from .arguments import Arguments, checked_spec_tokens
+from .arguments import Arguments
 from .backend import as_backend, speculating
 from .sampling import derive_seed
 
@@ -35,14 +35,8 @@ if TYPE_CHECKING:
 class Program:
     """A program. Call `run` to execute it; calling it with a state, inside another program, runs it in place."""
 
-    def __init__(
-        self,
-        body: Callable[..., Any],
-        bound: Mapping[str, Any] | None = None,
-        num_api_spec_tokens: int | None = None,
-    ) -> None:
+    def __init__(self, body: Callable[..., Any], bound: Mapping[str, Any] | None = None) -> None:
         """ProgramError if `body` is async, a generator, takes no state, or calls a parameter as an option of `run`."""
-        self.num_api_spec_tokens = checked_spec_tokens(num_api_spec_tokens)
         self._body = body
         self._arguments = Arguments(body)
         self._bound = dict(bound or {})
@@ -75,8 +69,7 @@ class Program:
         """
         from .compiler.compiled import CompiledProgram
 
-        spec_tokens = self.num_api_spec_tokens
-        return CompiledProgram(self._body, self._bound, (args, kwargs), spec_tokens)
+        return CompiledProgram(self._body, self._bound, (args, kwargs))
 
     def graph(self, *args: Any, **kwargs: Any) -> Drawing:
         """What the program does with these arguments, as a graph: `print` it, or `.svg()`. See `compile`."""
@@ -88,7 +81,7 @@ class Program:
         return self._with({**self._bound, **kwargs})
 
     def _with(self, bound: Mapping[str, Any]) -> Program:
-        return Program(self._body, bound, self.num_api_spec_tokens)
+        return Program(self._body, bound)
 
     @overload
     def run(
@@ -351,7 +344,7 @@ class Program:
         own, sampling, of_run = self._arguments.split({**bound, **given})
         self._arguments.check(args, own)
         run = Run(
-            speculating(as_backend(of_run.get("backend")), self.num_api_spec_tokens),
+            speculating(as_backend(of_run.get("backend")), of_run.get("num_api_spec_tokens")),
             wait or wait_for,
             options=sampling,
             seed=of_run.get("seed"),
@@ -374,12 +367,10 @@ def function(
 ) -> Program | Callable[[Callable[..., Any]], Program]:
     """Make a program of a function whose first parameter is the state: `@function def f(s, question): s += ... + gen("answer")`.
 
-    `num_api_spec_tokens`: on a remote server one call may write so many tokens, and what follows a gen there serves the next gens too as far as
-    it agrees with the program's own text. Results are the same, with fewer calls. A local engine does not need it.
+    `num_api_spec_tokens`: on a remote server one call may write so many tokens; see `lang.backend.speculating`.
     """
-    if body is None:
-        return partial(Program, num_api_spec_tokens=num_api_spec_tokens)
-    return Program(body, num_api_spec_tokens=num_api_spec_tokens)
+    bound = {} if num_api_spec_tokens is None else {"num_api_spec_tokens": num_api_spec_tokens}
+    return partial(Program, bound=bound) if body is None else Program(body, bound)
 
 
 def _live(call: Call) -> LiveState:

@@ -34,10 +34,9 @@ class CompiledProgram(Program):
         body: Callable[..., Any],
         bound: Mapping[str, Any],
         sample: tuple[Sequence[Any], Mapping[str, Any]] | Plan,
-        num_api_spec_tokens: int | None = None,
     ) -> None:
         """`sample` is what to trace it with, or a plan that is there. ProgramError for arguments that the program does not take."""
-        super().__init__(body, bound, num_api_spec_tokens)
+        super().__init__(body, bound)
         self.plan: Plan = (
             plan_of(Program(body, bound), *sample) if isinstance(sample, tuple) else sample
         )
@@ -55,7 +54,7 @@ class CompiledProgram(Program):
         return self.plan.graph.stopped
 
     def _with(self, bound: Mapping[str, Any]) -> CompiledProgram:
-        return CompiledProgram(self._body, bound, self.plan, self.num_api_spec_tokens)
+        return CompiledProgram(self._body, bound, self.plan)
 
     def _call(
         self,

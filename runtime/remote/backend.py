@@ -21,14 +21,14 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from ...errors import Aborted, ConfigError, ProgramError, RadixError, ServiceError, TimedOut
+from ...errors import Aborted, ProgramError, RadixError, ServiceError, TimedOut
 from .. import messages as m
 from ..loops import new_event_loop
 from .adapter import Adapter, Ask, Choose, OnDelta, Told, sum_usage
 from .branches import BranchTable, Job, RemoteBranch
 from .connection import Limits
 from .prompts import Said
-from .speculation import as_written, is_eligible, widened
+from .speculation import as_written, widened
 
 log = logging.getLogger(__name__)
 
@@ -291,11 +291,7 @@ class RemoteBackend:
         ahead, message = branch.ahead, ask.message
         found, usage = ahead.take(message), m.Usage()
         if found is None:
-            if (
-                not ahead.num_tokens
-                or not is_eligible(message)
-                or not self._adapter.speculates(ask)
-            ):
+            if not ahead.may_write(message) or not self._adapter.speculates(ask):
                 return await self._adapter.generate(ask, on_delta)
             wide = replace(ask, message=widened(message, ahead.num_tokens), wants_tokens=True)
             told = await self._adapter.generate(wide, None)
@@ -321,10 +317,6 @@ class SpeculatingView:
     """A remote backend as one program sees it whose calls may write ahead. Owns nothing."""
 
     def __init__(self, backend: RemoteBackend, num_tokens: int) -> None:
-        if isinstance(num_tokens, bool) or not isinstance(num_tokens, int) or num_tokens < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(
-                f"{num_tokens!r} is not a number of tokens", place="num_api_spec_tokens"
-            )
         self._backend = backend
         self._num_tokens = num_tokens
         self.new_id = backend.new_id

@@ -121,7 +121,7 @@ class Connection:
                 client = self._connected()
                 request = client.build_request(method, self.base_url + path, content=content)
                 response = await client.send(request, stream=True)
-                if response.status_code < 400:
+                if response.status_code < 300:
                     return await take(response)
                 refusal = await self._refused(response)
                 headers: Mapping[str, str] = response.headers

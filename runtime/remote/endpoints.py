@@ -52,7 +52,7 @@ class RuntimeEndpoint(RemoteBackend):
             self.wait_for(server.connect)
         except ConfigError as error:
             self.close()
-            if error.place == "model":
+            if error.place != "api_key":
                 raise ConfigError(
                     f"at {url} answers a server that is not radixlm's",
                     place="base_url",

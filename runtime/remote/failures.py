@@ -60,7 +60,7 @@ class Refusal:
 
 
 def refusal_of(server: str, status: int, headers: Mapping[str, str], body: bytes) -> Refusal:
-    """What an answer of status 400 and above means."""
+    """What an answer that is no success means."""
     told = _told(body)
     should = headers.get("x-should-retry")
     is_retryable = status in _RETRIED or status >= 500

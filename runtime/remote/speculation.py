@@ -120,17 +120,19 @@ def widened(message: m.Generate, num_tokens: int) -> m.Generate:
 class Ahead:
     """What the model has written beyond the end of one branch. `num_tokens`: how far a call may go; 0: not at all."""
 
-    __slots__ = ("_kind", "_written", "num_tokens")
+    __slots__ = ("_is_blind", "_kind", "_written", "num_tokens")
 
     def __init__(self, num_tokens: int = 0) -> None:
         self.num_tokens = num_tokens
         self._written: Written | None = None
         self._kind = m.SamplingParams()
+        self._is_blind = False  # the server does not tell its tokens
 
     def copy(self) -> Ahead:
         """The same for a fork."""
         twin = Ahead(self.num_tokens)
         twin._written, twin._kind = self._written, self._kind
+        twin._is_blind = self._is_blind
         return twin
 
     def append(self, segments: Sequence[m.Segment]) -> None:
@@ -154,9 +156,15 @@ class Ahead:
             self._written = written.after(found.num_characters)
         return found
 
+    def may_write(self, message: m.Generate) -> bool:
+        """Is a call worth it that writes on? Not where its first result could not be told."""
+        is_told = message.sampling.max_tokens is None or not self._is_blind
+        return self.num_tokens > 0 and is_told and is_eligible(message)
+
     def keep(self, message: m.Generate, written: Written) -> Cut | None:
         """A call wrote this: its first result, and the rest for later. None: the result needs a call of its own."""
         self._written = None
+        self._is_blind = written.tokens is None
         found = cut(written, message.sampling)
         if found is not None:
             self._written = written.after(found.num_characters)

@@ -240,7 +240,7 @@ class FakeOpenAI:
             choice["logprobs"] = self._echo(prompts[index])
         else:
             choice["text"] = wrote.text
-        if body.get("logprobs") not in (None, False) and not body.get("echo"):
+        if _wants_logprobs(body) and not body.get("echo"):
             choice["logprobs"] = self._logprobs(body, wrote, is_chat)
         return choice
 
@@ -296,7 +296,7 @@ class FakeOpenAI:
             last = _chunk(index, "", wrote.reason, is_chat)
             if self.dialect.startswith("vllm"):
                 last["choices"][0]["stop_reason"] = wrote.stop
-            if body.get("logprobs") not in (None, False):
+            if _wants_logprobs(body):
                 last["choices"][0]["logprobs"] = self._logprobs(body, wrote, is_chat)
             yield b": keepalive\n\n" + _frame(last)
         if (body.get("stream_options") or {}).get("include_usage"):
@@ -310,6 +310,11 @@ class FakeOpenAI:
             await asyncio.sleep(3600)
         finally:
             self.num_left += 1
+
+
+def _wants_logprobs(body: dict[str, Any]) -> bool:
+    given = body.get("logprobs")
+    return given is not None and given is not False  # 0 is a wish for the token itself
 
 
 def _chunk(index: int, text: str, reason: str | None, is_chat: bool) -> dict[str, Any]:

@@ -67,7 +67,6 @@ class InProcess:
         self._has_hints = has_hints
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._futures: dict[str, Future[Any]] = {}
-        self._on_delta: dict[str, Any] = {}
         self._numbers = count(1)
         self._jobs: list[m.CompileJob] = []
         self._gateway = Gateway(
@@ -100,8 +99,6 @@ class InProcess:
         self._inbox.put(message)
 
     def generate(self, message: m.Generate, on_delta: Any = None) -> Future[m.Finished]:
-        if on_delta is not None:
-            self._on_delta[message.request] = on_delta
         return self._ask(message)
 
     def score(self, message: m.Score) -> Future[m.Scored]:
@@ -146,11 +143,6 @@ class InProcess:
         self.core.receive(message)
 
     def _answered(self, client: bytes, message: Any) -> None:
-        if isinstance(message, m.Delta):
-            self._on_delta[message.request](message)
-            return
-        if isinstance(message, m.Accepted):
-            return
         future = self._futures.pop(getattr(message, "request", ""), None)
         if future is None:
             return

@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 from backend_subjects import Subject
 
-from radixlm import OutputError, ProgramError, SamplingError, assistant, function, gen, select, system, user
+from radixlm import (
+    OutputError,
+    ProgramError,
+    SamplingError,
+    assistant,
+    function,
+    gen,
+    select,
+    system,
+    user,
+)
 
 
 @function
