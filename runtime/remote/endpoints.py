@@ -97,7 +97,7 @@ class OpenAI(RemoteBackend):
             raise _no_key("OPENAI_API_KEY")
         own: dict[str, str] = {"authorization": f"Bearer {key}"} if key else {}
         connection = Connection(
-            "the OpenAI API", base_url, {**own, **(headers or {})}, limits, verify=verify
+            "the server", base_url, {**own, **(headers or {})}, limits, verify=verify
         )
         options = OpenAIOptions(model, dialect, is_chat_model, default_max_tokens, context_length)
         super().__init__(OpenAIServer(connection, options), limits)

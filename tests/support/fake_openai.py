@@ -80,6 +80,8 @@ class FakeOpenAI:
         default_factory=deque
     )  # a text: the stream breaks off after it
     num_left: int = 0
+    num_active: int = 0
+    max_active: int = 0
 
     @property
     def app(self) -> Starlette:
@@ -107,6 +109,15 @@ class FakeOpenAI:
         return await self._answer(request, is_chat=False)
 
     async def _answer(self, request: Request, *, is_chat: bool) -> Response:
+        self.num_active += 1
+        self.max_active = max(self.max_active, self.num_active)
+        try:
+            await asyncio.sleep(0.005)
+            return await self._answered(request, is_chat)
+        finally:
+            self.num_active -= 1
+
+    async def _answered(self, request: Request, is_chat: bool) -> Response:
         body = await request.json()
         self.requests.append(body)
         self.headers.append(dict(request.headers))

@@ -57,13 +57,15 @@ class OpenAIServer:
         self._dialect = None if options.dialect == "auto" else dialect_of(options.dialect)
         if self._dialect is None and connection.base_url == OPENAI_URL:
             self._dialect = dialect_of("openai")
+        if self._dialect is not None:
+            connection.server = self._dialect.title
         self._looking = asyncio.Lock()
         self._context_length = options.context_length
 
     @property
     def name(self) -> str:
         """What errors call the server."""
-        return self._dialect.title if self._dialect is not None else self._connection.server
+        return self._connection.server
 
     @property
     def facts(self) -> m.Ready:
@@ -283,6 +285,7 @@ class OpenAIServer:
         async with self._looking:
             if self._dialect is None:
                 self._dialect = await self._look()
+                self._connection.server = self._dialect.title
             return self._dialect
 
     async def _look(self) -> Dialect:
