@@ -271,9 +271,12 @@ def _load(path: str) -> tuple[Ready, list[dict[str, Any]]]:
         if not line:
             continue
         try:
-            entries.append(json.loads(line))
+            entry: Any = json.loads(line)
         except ValueError:
-            raise ConfigError(f"{path} is no recording", place=f"line {number}") from None
+            entry = None
+        if not isinstance(entry, dict) or (entries and not {"order", "asked"} <= entry.keys()):
+            raise ConfigError(f"{path} is no recording", place=f"line {number}")
+        entries.append(cast("dict[str, Any]", entry))
     head = entries[0] if entries else {}
     if head.get("format") != FORMAT:
         raise ConfigError(f"{path} is no recording", place="line 1")
