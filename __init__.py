@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .lang.live_state import LiveState
     from .lang.news import StreamEvent
     from .lang.primitives.gen import gen, gen_int, gen_string
+    from .lang.primitives.image import image
     from .lang.primitives.roles import (
         assistant,
         assistant_begin,
@@ -97,6 +98,7 @@ __all__ = [
     "gen",
     "gen_int",
     "gen_string",
+    "image",
     "select",
     "set_default_backend",
     "system",
@@ -129,6 +131,7 @@ _HOMES = {
     "gen": "lang.primitives.gen",
     "gen_int": "lang.primitives.gen",
     "gen_string": "lang.primitives.gen",
+    "image": "lang.primitives.image",
     "select": "lang.primitives.select",
     "set_default_backend": "lang.backend",
     "text": "lang.primitives.text",

@@ -16,10 +16,11 @@ import asyncio
 import codecs
 import itertools
 import json
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ...errors import ConfigError, RadixError, ServiceError, TimedOut
 from .failures import Refusal, delay_s, refusal_of
@@ -71,6 +72,7 @@ class Connection:
         *,
         verify: bool | str = True,
     ) -> None:
+        """`verify`: check the server's certificate, by the system's authorities or by those of a file."""
         limits.check()
         self.server = server
         self.base_url = _checked_url(base_url)
@@ -91,7 +93,9 @@ class Connection:
         """The events that answer `body`, up to the end of the stream."""
         response: httpx2.Response = await self._repeated("POST", path, body, self._as_it_is)
         try:
-            async with aclosing(events_of(response.aiter_bytes())) as events:
+            async with aclosing(
+                events_of(cast("AsyncIterator[bytes]", response.aiter_bytes()))
+            ) as events:
                 async for event in events:
                     yield event
         except _library().TransportError as error:
@@ -180,7 +184,9 @@ class Connection:
                     max_connections=limits.max_concurrency,
                     max_keepalive_connections=limits.max_concurrency,
                 ),
-                verify=self._verify,
+                verify=ssl.create_default_context(cafile=self._verify)
+                if isinstance(self._verify, str)
+                else self._verify,
             )
         return client
 

@@ -135,7 +135,8 @@ class Anthropic(RemoteBackend):
             raise _no_key("ANTHROPIC_API_KEY")
         limits = Limits(timeout_s, connect_timeout_s, max_retries, max_concurrency)
         own = {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION, **(headers or {})}
-        connection = Connection("the Anthropic API", base_url, own, limits, verify=verify)
+        url = base_url.rstrip("/").removesuffix("/v1")
+        connection = Connection("the Anthropic API", url, own, limits, verify=verify)
         options = AnthropicOptions(
             model, default_max_tokens, allows_prefix, caches_prompts, context_length
         )

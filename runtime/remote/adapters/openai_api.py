@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ....errors import GrammarError, ProgramError, SamplingError, ServiceError
+from ....errors import ConfigError, GrammarError, ProgramError, SamplingError, ServiceError
 from ....grammar.spec import Choice
 from ... import messages as m
 from .. import choosing
@@ -289,8 +289,13 @@ class OpenAIServer:
             return self._dialect
 
     async def _look(self) -> Dialect:
-        """The dialect of the server, by its list of models."""
-        answer = await self._connection.get("/models")
+        """The dialect of the server, by its list of models; OpenAI's own if it keeps none."""
+        try:
+            answer = await self._connection.get("/models")
+        except ConfigError as error:
+            if error.place == "api_key":
+                raise
+            return dialect_of("openai")
         models = cast("list[dict[str, Any]]", answer.get("data") or [])
         named = [one for one in models if one.get("id") == self._options.model]
         about = (named or models or [{}])[0]

@@ -132,6 +132,17 @@ def test_the_dialect_is_known_by_the_list_of_models_and_asked_for_once() -> None
         assert backend.facts.context_length == 4096
 
 
+def test_a_server_without_a_list_of_models_is_spoken_to_as_openai() -> None:
+    from asgi_thread import asgi_served
+
+    fake = FakeOpenAI("openai")
+    app = fake.app
+    app.router.routes = [route for route in app.router.routes if "models" not in route.path]  # type: ignore[attr-defined]
+    with asgi_served(app) as url, OpenAI("fake", base_url=f"{url}/v1") as backend:
+        assert chat.run(backend=backend, max_tokens=3)["a"]
+    assert fake.requests[0]["max_completion_tokens"] == 3
+
+
 def test_a_namespace_keeps_caches_apart_where_the_server_can() -> None:
     assert body_of(text, "vllm", namespace="mine", max_tokens=3)["cache_salt"] == "mine"
     assert "cache_salt" not in body_of(text, "sglang", namespace="mine", max_tokens=3)
