@@ -19,6 +19,9 @@ from typing import Any, Literal, cast
 from ...errors import GrammarError, OutputError
 from ...grammar.spec import AfterReasoning, Choice, Gbnf, JsonSchema, Lark, Regex, Spec
 
+ROOM_TOKENS = 16
+"""What max_tokens is raised by where an answer is wrapped: the JSON around it is not the program's."""
+
 _KEY = "answer"
 _HEAD = re.compile(r'\s*\{\s*"answer"\s*:\s*')
 _NAMES: dict[type[Any], str] = {

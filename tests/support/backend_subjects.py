@@ -36,6 +36,8 @@ NAMES = (
     "scripted", "in-process", "local", "http", "openai over http", *DIALECTS, "anthropic", "anthropic old", "recording", "replay",
 )  # fmt: skip
 
+ON_THE_MODEL = ("engine", "http engine")  # on the real model
+
 _NO_LOGPROBS = {"logprobs", "prompt_logprobs"}
 CANNOT: dict[str, set[str]] = {
     "scripted": set(),
@@ -52,6 +54,8 @@ CANNOT: dict[str, set[str]] = {
     "anthropic old": {*_NO_LOGPROBS, "lark", "gbnf", "seed"},
     "recording": set(),
     "replay": set(),
+    "engine": set(),
+    "http engine": set(),
 }
 REMOTE = frozenset(NAMES[3:12])
 
@@ -105,7 +109,9 @@ def subject_of(name: str, runtime: Runtime, folder: Path) -> Subject:
         return Subject(name, lambda: nullcontext(LocalBackend(runtime.client)), folder=folder)
     if name == "recording":
         return Subject(name, lambda: recording(runtime, folder / "recording.jsonl"))
-    if name == "http":
+    if name == "engine":
+        return Subject(name, lambda: nullcontext(LocalBackend(runtime.client)))
+    if name in ("http", "http engine"):
         return Subject(name, lambda: endpoint(runtime))
     if name == "openai over http":
         return Subject(name, lambda: openai_over_http(runtime))

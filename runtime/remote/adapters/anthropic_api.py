@@ -24,7 +24,7 @@ from ..connection import Connection
 from ..failures import error_in_stream
 from ..prompts import conversation
 from ..readings import Reading
-from ..structured import Constrained, cannot_enforce, closed, object_schema
+from ..structured import ROOM_TOKENS, Constrained, closed, object_schema
 
 ANTHROPIC_URL = "https://api.anthropic.com"
 ANTHROPIC_VERSION = "2023-06-01"
@@ -144,6 +144,8 @@ class AnthropicServer:
             **fields,
             **constrained.fields,
         }
+        if constrained.wrapped is not None:
+            body["max_tokens"] += ROOM_TOKENS
         if system:
             body["system"] = system
         if sampling.temperature != 0 or _TAKES_TEMPERATURE.search(self._options.model):
@@ -209,7 +211,7 @@ class AnthropicServer:
         """By an enforced choice; in an answer that has begun, by what the model writes."""
         message = choose.message
         choosing.refuse_alone(message, bool(choose.pieces), _TITLE)
-        sampling = m.SamplingParams(max_tokens=choosing.max_tokens_of(message.choices) + 32)
+        sampling = m.SamplingParams(max_tokens=choosing.max_tokens_of(message.choices))
         free = m.Generate(message.request, message.branch, (), sampling, hints=message.hints)
         is_begun = bool(conversation(choose.pieces, _TITLE).prefix.strip())
         forced = msgspec.structs.replace(free, constraint=Choice(message.choices))
@@ -235,8 +237,6 @@ def _constrain(message: m.Generate) -> Constrained:
     if spec is None:
         return Constrained({})
     schema, wrapped = object_schema(spec, _TITLE)
-    if not isinstance(closed(schema, _TITLE, all_required=False), dict):
-        raise cannot_enforce(spec, _TITLE)
     form = {"type": "json_schema", "schema": closed(schema, _TITLE, all_required=False)}
     return Constrained({"output_config": {"format": form}}, wrapped)
 

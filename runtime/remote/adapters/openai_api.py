@@ -27,11 +27,12 @@ from ..failures import error_in_stream
 from ..openai_answers import logprobs_of, read_chunk, tokens_of, usage_of
 from ..prompts import Conversation, conversation, has_roles, plain_text
 from ..readings import Reading
-from ..structured import Constrained
+from ..structured import ROOM_TOKENS, Constrained
 
 OPENAI_URL = "https://api.openai.com/v1"
 _COMPLETION_MODELS = re.compile(r"(-instruct|^davinci|^babbage|^text-)")
 _NO_TEMPERATURE = re.compile(r"^(o\d|gpt-5)")  # they sample as they like
+_LIMITS = ("max_tokens", "max_completion_tokens")
 _ALL = {
     name: name for name in ("top_p", "frequency_penalty", "presence_penalty", "seed", "logit_bias")
 }
@@ -106,6 +107,8 @@ class OpenAIServer:
         if ask.message.constraint is not None:
             constrained = dialect.constrain(ask.message.constraint, is_chat)
         body = {**self._body(dialect, ask, is_chat), **constrained.fields}
+        if constrained.wrapped is not None:
+            body |= {name: body[name] + ROOM_TOKENS for name in _LIMITS if name in body}
         known_stops = ask.message.sampling.stop[: dialect.max_stops]
         is_told_all = len(known_stops) == len(ask.message.sampling.stop)
         if known_stops:
@@ -227,9 +230,7 @@ class OpenAIServer:
         free = m.Generate(message.request, message.branch, (), sampling)
         ask = Ask(choose.pieces, free, choose.namespace)
         try:
-            forced = msgspec.structs.replace(
-                free, constraint=Choice(message.choices), sampling=_for_json(sampling)
-            )
+            forced = msgspec.structs.replace(free, constraint=Choice(message.choices))
             dialect.constrain(Choice(message.choices), is_chat)
         except GrammarError:
             told = await self._call(dialect, ask, None)
@@ -317,8 +318,3 @@ def _some(talk: Conversation, server: str) -> list[dict[str, Any]]:
             hint='Begin with user("...")',
         )
     return talk.messages
-
-
-def _for_json(sampling: m.SamplingParams) -> m.SamplingParams:
-    """Room for the JSON around a choice, where the server writes it so."""
-    return msgspec.structs.replace(sampling, max_tokens=(sampling.max_tokens or 0) + 32)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from backend_subjects import NAMES, Subject, subject_of
+from backend_subjects import NAMES, ON_THE_MODEL, Subject, subject_of
 from toy_processes import toy_command
 
 from radixlm.runtime.config import EngineConfig
@@ -21,6 +21,13 @@ def toy_runtime() -> Iterator[Runtime]:
     runtime.close()
 
 
-@pytest.fixture(params=NAMES)
-def subject(request: pytest.FixtureRequest, toy_runtime: Runtime, tmp_path: Path) -> Subject:
-    return subject_of(request.param, toy_runtime, tmp_path)
+_REAL = [
+    pytest.param(name, marks=[pytest.mark.model, pytest.mark.timeout(300)]) for name in ON_THE_MODEL
+]
+
+
+@pytest.fixture(params=[*NAMES, *_REAL])
+def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
+    is_real = request.param in ON_THE_MODEL
+    runtime = request.getfixturevalue("engine")._runtime if is_real else None
+    return subject_of(request.param, runtime or request.getfixturevalue("toy_runtime"), tmp_path)

@@ -224,6 +224,16 @@ def test_anthropic_schema_is_closed_and_goes_as_output_config() -> None:
     }
 
 
+def test_a_wrapped_answer_has_room_for_the_json_around_it() -> None:
+    @function
+    def choose(s: Any) -> None:
+        s += user("?") + assistant(gen("a", choices=["left", "right"], max_tokens=2))
+
+    assert body_of(choose, "openai")["max_completion_tokens"] == 18
+    assert body_of(choose, "vllm")["max_tokens"] == 2
+    assert anthropic_body(choose)["max_tokens"] == 18
+
+
 def test_anthropic_text_outside_roles_is_the_users() -> None:
     assert anthropic_body(text)["messages"] == [{"role": "user", "content": "Once"}]
 
