@@ -34,12 +34,14 @@ def logprobs_of_echo(
     starts = cast("list[int]", parts.get("text_offset") or [])
     if not tokens or not len(tokens) == len(values) == len(starts):
         raise ServiceError(f"{server} told no log-probabilities of the prompt")
-    end = len(prompt) + starts[0]
-    if starts[-1] >= end:  # a generated token, or one that begins the text and is not part of it
-        end = starts[-1] + len(tokens[-1])
-    ends = [after for _, after in pairwise(starts)] + [end]
+    # counted from the end: a beginning-of-text token may stand before the prompt and move all places
+    last = len(tokens[-1]) if not tokens[-1].startswith("bytes:") else 1
+    num_generated = max(len(told.get("text") or prompt) - len(prompt), 0)
+    end = starts[-1] + last - num_generated
     border = end - len(choice)
-    found = [value for value, stop in zip(values, ends, strict=True) if stop > border]
+    ends = [after for _, after in pairwise(starts)] + [starts[-1] + last]
+    placed = zip(values, starts, ends, strict=True)
+    found = [value for value, start, stop in placed if stop > border and start < end]
     if not found:
         raise ServiceError(f"{server} told no log-probabilities of the choice {choice!r}")
     return tuple(0.0 if value is None else value for value in found)

@@ -173,6 +173,15 @@ def test_the_file_is_lines_of_json_that_a_person_can_read(tmp_path: Path) -> Non
     assert first["sampling"]["max_tokens"] == 8
 
 
+def test_forks_are_recorded_apart(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    record(path, scripted(), {})
+    entries = [json.loads(line) for line in path.read_text().split("\n")[1:-1]]
+    prompts = [json.dumps(e["asked"]["prompt"]) for e in entries if e["asked"]["name"] == "b"]
+    assert ["And 0?" in prompt for prompt in prompts] == [True, False]
+    assert ["And 1?" in prompt for prompt in prompts] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

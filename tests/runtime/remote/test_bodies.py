@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from backend_subjects import anthropic, openai
 from fake_anthropic import KEY, NEW, OLD, FakeAnthropic
+from fake_model import FakeModel
 from fake_openai import FakeOpenAI
 
 from radixlm import (
@@ -241,13 +242,13 @@ def test_anthropic_text_outside_roles_is_the_users() -> None:
 def test_anthropic_white_space_before_the_answer_goes_on_is_not_told_and_not_repeated() -> None:
     @function
     def begun(s: Any) -> None:
-        s += user("Sky?") + assistant("It is  " + gen("a", max_tokens=3))
+        s += user("Sky?") + assistant("It is " + gen("a", max_tokens=3))
 
-    fake = FakeAnthropic()
+    fake = FakeAnthropic(FakeModel("assistant: It is blue today"))
     with anthropic(fake, OLD) as backend:
         state = begun.run(backend=backend)
         with begun.run(backend=backend, stream=True) as live:
-            assert "".join(live.text_iter("a")) == state["a"]
+            assert "".join(live.text_iter("a")) == state["a"] == "blue today"
     assert fake.requests[-1]["messages"][-1]["content"] == "It is"
 
 

@@ -87,6 +87,22 @@ def test_a_program_gives_there_what_it_gives_here_token_for_token(runtime: Runti
         assert theirs.usage.prompt_tokens == mine.usage.prompt_tokens
 
 
+@pytest.mark.parametrize("at", [0, 1, 3, 5])
+def test_a_branch_goes_on_after_a_stop_string_with_the_same_ids(runtime: Runtime, at: int) -> None:
+    @function
+    def stopped(s: Any, stop: str) -> None:
+        s += "ban" + gen("a", max_tokens=10, stop=stop) + gen("b", max_tokens=8, logprobs=0)
+
+    local = LocalBackend(runtime.client)
+    whole = stopped.run("\x00", backend=local)["a"]
+    here = stopped.run(whole[at : at + 2], backend=local)
+    with endpoint(runtime) as backend:
+        there = stopped.run(whole[at : at + 2], backend=backend)
+    assert here.get_meta("a").matched_stop == whole[at : at + 2]
+    assert there.text() == here.text()
+    assert there.get_meta("b").logprobs == here.get_meta("b").logprobs
+
+
 def test_forks_share_what_was_computed_there(runtime: Runtime) -> None:
     @function
     def forked(s: Any) -> None:
