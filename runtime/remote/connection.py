@@ -128,9 +128,10 @@ class Connection:
                 if response.status_code < 300:
                     return await take(response)
                 refusal = await self._refused(response)
-                headers: Mapping[str, str] = response.headers
+                headers = dict(response.headers)
             except _library().TransportError as error:
-                refusal, headers = Refusal(self._broken(error), is_retryable=True), {}
+                refusal = Refusal(self._broken(error), is_retryable=True)
+                headers = dict[str, str]()
                 refusal.error.__cause__ = error
             if attempt > self._limits.max_retries or not refusal.is_retryable:
                 raise refusal.error

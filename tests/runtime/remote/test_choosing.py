@@ -43,6 +43,11 @@ def test_a_beginning_of_text_token_that_is_no_part_of_the_prompt_moves_nothing()
     assert logprobs_of_echo("A: red", "red", told, "it") == (-2.5,)
 
 
+def test_a_token_that_was_generated_all_the_same_does_not_count() -> None:
+    told = {**echo(("A:", 0, None), (" red", 2, -2.5), (" is", 6, -9.0)), "text": "A: red is"}
+    assert logprobs_of_echo("A: red", "red", told, "it") == (-2.5,)
+
+
 @pytest.mark.parametrize(
     "told", [{}, {"logprobs": None}, {"logprobs": {}}, {"logprobs": {"tokens": ["a"]}}]
 )
