@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .lang.live_state import LiveState
     from .lang.news import StreamEvent
     from .lang.primitives.gen import gen, gen_int, gen_string
+    from .lang.primitives.image import image
     from .lang.primitives.roles import (
         assistant,
         assistant_begin,
@@ -47,16 +48,19 @@ if TYPE_CHECKING:
     )
     from .lang.primitives.select import select
     from .lang.primitives.text import text
+    from .lang.recording import RecordingBackend, ReplayBackend
     from .lang.state import State
     from .lang.testing import Answer, ScriptedBackend
     from .lang.variable import Meta
     from .offline import Engine
+    from .runtime.remote.endpoints import Anthropic, OpenAI, RuntimeEndpoint
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Aborted",
     "Answer",
+    "Anthropic",
     "Backend",
     "ConfigError",
     "ContextOverflow",
@@ -67,12 +71,16 @@ __all__ = [
     "LiveState",
     "Meta",
     "ModelError",
+    "OpenAI",
     "OutputError",
     "Overloaded",
     "Program",
     "ProgramError",
     "PromptError",
     "RadixError",
+    "RecordingBackend",
+    "ReplayBackend",
+    "RuntimeEndpoint",
     "SamplingError",
     "ScriptedBackend",
     "ServiceError",
@@ -90,6 +98,7 @@ __all__ = [
     "gen",
     "gen_int",
     "gen_string",
+    "image",
     "select",
     "set_default_backend",
     "system",
@@ -103,11 +112,16 @@ __all__ = [
 
 _HOMES = {
     "Answer": "lang.testing",
+    "Anthropic": "runtime.remote.endpoints",
     "Backend": "lang.backend",
     "Engine": "offline",
     "LiveState": "lang.live_state",
     "Meta": "lang.variable",
+    "OpenAI": "runtime.remote.endpoints",
     "Program": "lang.function",
+    "RecordingBackend": "lang.recording",
+    "ReplayBackend": "lang.recording",
+    "RuntimeEndpoint": "runtime.remote.endpoints",
     "ScriptedBackend": "lang.testing",
     "State": "lang.state",
     "StreamEvent": "lang.news",
@@ -117,6 +131,7 @@ _HOMES = {
     "gen": "lang.primitives.gen",
     "gen_int": "lang.primitives.gen",
     "gen_string": "lang.primitives.gen",
+    "image": "lang.primitives.image",
     "select": "lang.primitives.select",
     "set_default_backend": "lang.backend",
     "text": "lang.primitives.text",

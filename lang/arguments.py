@@ -16,7 +16,9 @@ from .sampling import OPTION_NAMES, clean_options
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-RUN_NAMES = frozenset({"backend", "timeout_s", "seed", "namespace", "strict_text"})
+RUN_NAMES = frozenset(
+    {"backend", "timeout_s", "seed", "namespace", "strict_text", "num_api_spec_tokens"}
+)
 _REFUSED = RUN_NAMES | {"stream"}  # as parameters: `run` would take them
 BATCH_DEFAULTS: tuple[tuple[str, Any], ...] = (
     ("num_threads", "auto"),
@@ -128,6 +130,8 @@ def _check_run_option(name: str, value: Any) -> None:
         fits, wanted = is_number and value > 0, "a number of seconds above 0"
     elif name == "seed":
         fits, wanted = is_number and isinstance(value, int), "a whole number"
+    elif name == "num_api_spec_tokens":
+        fits, wanted = is_number and isinstance(value, int) and value > 0, "a number of tokens"
     elif name == "strict_text":
         fits, wanted = isinstance(value, bool), "True or False"
     else:

@@ -77,6 +77,26 @@ class HasBackend(Protocol):
         ...
 
 
+@runtime_checkable
+class Speculating(Protocol):
+    """A backend on which one call costs much more than some tokens, so that it may write on for the results behind its own."""
+
+    def speculating(self, num_tokens: int) -> Backend:
+        """This backend for one program; each of its calls may write up to `num_tokens`. Results are the same."""
+        ...
+
+
+def speculating(backend: Backend, num_tokens: int | None) -> Backend:
+    """`backend` as a program with `num_api_spec_tokens` uses it; the same one where it would not help, as on a local engine.
+
+    One call may then write so many tokens, and what it wrote behind its own result serves the next gens, as far as it agrees with the program's
+    text: the same results with fewer calls.
+    """
+    if num_tokens is None or not isinstance(backend, Speculating):
+        return backend
+    return backend.speculating(num_tokens)
+
+
 class DefaultBackend:
     """The process-wide default: the language's only global, set on purpose by `set_default_backend`."""
 
@@ -110,5 +130,5 @@ def as_backend(candidate: Backend | HasBackend | None) -> Backend:
     raise ConfigError(
         f"{chosen!r} is not a backend and has no `.backend`",
         place="backend",
-        hint="Pass a radixlm.Engine or a lang.testing.ScriptedBackend",
+        hint="Pass a radixlm.Engine, a RuntimeEndpoint, OpenAI, Anthropic or ScriptedBackend",
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..errors import ProgramError
 from .arguments import Arguments
-from .backend import as_backend
+from .backend import as_backend, speculating
 from .sampling import derive_seed
 
 if TYPE_CHECKING:
@@ -344,7 +344,7 @@ class Program:
         own, sampling, of_run = self._arguments.split({**bound, **given})
         self._arguments.check(args, own)
         run = Run(
-            as_backend(of_run.get("backend")),
+            speculating(as_backend(of_run.get("backend")), of_run.get("num_api_spec_tokens")),
             wait or wait_for,
             options=sampling,
             seed=of_run.get("seed"),
@@ -359,12 +359,18 @@ class Program:
 @overload
 def function(body: Callable[..., Any]) -> Program: ...
 @overload
-def function(body: None = None) -> Callable[[Callable[..., Any]], Program]: ...
 def function(
-    body: Callable[..., Any] | None = None,
+    body: None = None, *, num_api_spec_tokens: int | None = ...
+) -> Callable[[Callable[..., Any]], Program]: ...
+def function(
+    body: Callable[..., Any] | None = None, *, num_api_spec_tokens: int | None = None
 ) -> Program | Callable[[Callable[..., Any]], Program]:
-    """Make a program of a function whose first parameter is the state: `@function def f(s, question): s += ... + gen("answer")`."""
-    return Program if body is None else Program(body)
+    """Make a program of a function whose first parameter is the state: `@function def f(s, question): s += ... + gen("answer")`.
+
+    `num_api_spec_tokens`: on a remote server one call may write so many tokens; see `lang.backend.speculating`.
+    """
+    bound = {} if num_api_spec_tokens is None else {"num_api_spec_tokens": num_api_spec_tokens}
+    return partial(Program, bound=bound) if body is None else Program(body, bound)
 
 
 def _live(call: Call) -> LiveState:

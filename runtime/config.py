@@ -179,6 +179,11 @@ class EngineConfig:
         return cls(**json.loads(text))
 
 
+def key_from_environment(name: str) -> str | None:
+    """A service's key that the user keeps in the environment, such as OPENAI_API_KEY; None if it is not there or empty."""
+    return os.environ.get(name, "").strip() or None
+
+
 FIELDS: Mapping[str, dataclasses.Field[Any]] = types.MappingProxyType(
     {spec.name: spec for spec in dataclasses.fields(EngineConfig)}
 )

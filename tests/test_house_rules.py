@@ -118,6 +118,7 @@ ALLOWED_IMPORTERS = {
     "uvicorn": ("runtime/http/",),
     "prometheus_client": ("runtime/http/",),
     "h11": ("runtime/http/",),
+    "httpx2": ("runtime/remote/",),
     "jsonschema": ("lang/extraction/target.py",),
     "referencing": ("lang/extraction/target.py",),
     "pyarrow": ("lang/extraction/parquet.py",),
