@@ -15,6 +15,7 @@ from ..runtime.messages import Abort, Usage
 from .variable import Failure
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from collections.abc import Callable, Mapping
     from concurrent.futures import Future
 
@@ -56,6 +57,7 @@ class Run:
         self.index: int | None = None  # of its item, in a batch
         self.is_over = False
         self.news: News | None = None  # of a live run: who watches it looks there
+        self.loop: AbstractEventLoop | None = None  # of an awaited run: async tools run on it
         self._wait = wait
         self._timeout_s = timeout_s
         is_bounded = (
@@ -75,6 +77,19 @@ class Run:
             )
             error.add_note(f"waiting for {variable.name!r}, submitted at {variable.place}")
             raise error
+
+    def wait(self, future: Future[Any], timeout_s: float | None = None) -> bool:
+        """Until something outside the backend is there, letting other programs run; False after `timeout_s`. TimedOut past the run's deadline."""
+        deadline = self._deadline
+        if timeout_s is not None:
+            own = time.monotonic() + timeout_s
+            deadline = own if deadline is None else min(own, deadline)
+        self._wait(future, deadline)
+        if not future.done() and deadline is not None and deadline == self._deadline:
+            raise TimedOut(
+                f"the run had not ended within its {self._timeout_s} s", place="timeout_s"
+            )
+        return future.done()
 
     def settle(self) -> None:
         """Until nothing is open; raise the first failure that nobody has seen."""

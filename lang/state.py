@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ProgramError
 from .chat import RoleMark
 from .fork_group import ForkGroup
-from .ir import as_node
+from .ir import act_on, as_node
 from .place import user_place
 from .primitives.roles import BeginRole, EndRole, Role
 from .reading import ReadableState
@@ -31,8 +31,11 @@ class State(ReadableState):
     # ------------------------------------------------------------------------------------ appending
 
     def __iadd__(self, value: Node | str) -> State:
-        """Append text or nodes. Returns at once; results are waited for where they are read."""
-        as_node(value).submit(self._branch)
+        """Append text or nodes. Returns at once; results are waited for where they are read.
+
+        Routines, such as an agent or a pattern, read what they ask: they return when they are done.
+        """
+        act_on(self, self._branch, as_node(value))
         return self
 
     def system(self, content: Node | str | None = None) -> AbstractContextManager[State]:

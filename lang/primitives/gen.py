@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ...runtime.messages import Output
     from ..ir import BranchOps
     from ..sampling import SamplingOptions
+    from ..tools.toolbox import Answer, ToolChoice
 
 _INT_PATTERN = "-?(?:0|[1-9][0-9]{0,17})"
 
@@ -57,6 +58,9 @@ def gen(
     json_schema: str | Mapping[str, Any] | JsonSchema | None = None,
     schema: Any = None,
     grammar: str | Lark | Gbnf | AfterReasoning | None = None,
+    tools: Sequence[Any] | None = None,
+    tool_choice: ToolChoice = "auto",
+    parallel_tool_calls: bool = True,
     **options: Unpack[SamplingOptions],
 ) -> Gen:
     """Continue the text by sampling, and keep the result in `s[name]` (a list if n > 1; the program goes on with the first).
@@ -67,6 +71,10 @@ def gen(
     `AfterReasoning` of `radixlm.grammar.spec`).
     To pick a choice by likelihood instead of sampling, use `select`.
 
+    With `tools`, Python functions with annotations, the output may call them and the value is a `ToolReply`: `for call in s["x"]: call()`.
+    `tool_choice` is "auto", "required", "none" or one of the functions; `parallel_tool_calls=False` allows one call. A constraint then
+    holds for an answer without calls, which is `s["x"].answer`. `lang.tools.describe_tools(tools)` tells the model of them.
+
     Without a name it is called gen_0, gen_1, ... by its number on the branch. A name used twice holds the latest result. Options not
     given come from the run. Raises GrammarError, ProgramError, SamplingError.
     """
@@ -74,6 +82,8 @@ def gen(
         "regex": regex, "choices": choices, "json_schema": json_schema, "schema": schema,
         "grammar": grammar,
     }  # fmt: skip
+    named = {**options_of_constraint, "tools": tools, "tool_choice": tool_choice,
+             "parallel_tool_calls": parallel_tool_calls}  # fmt: skip
     found = only_constraint(options_of_constraint, "a gen")
     constraint: Spec | None = None
     decode: Callable[[Output], object] = text_of
@@ -85,7 +95,11 @@ def gen(
     elif found is not None:
         constraint = text_spec(*found)
         decode = partial(_choice_of, check_choices(choices)) if choices is not None else text_of
-    own = _own_options(max_tokens, options, options_of_constraint)
+    if tools is not None:
+        constraint, decode = _with_tools(
+            tools, tool_choice, parallel_tool_calls, constraint, decode
+        )
+    own = own_options(max_tokens, options, named)
     return Gen(checked_name(name), own, constraint, decode)
 
 
@@ -127,6 +141,26 @@ def gen_string(
     return _typed(name, max_tokens, options, spec, json.loads)
 
 
+def _with_tools(
+    tools: Sequence[Any],
+    tool_choice: ToolChoice,
+    is_parallel: bool,
+    answer: Spec | None,
+    decode: Callable[[Output], object],
+) -> tuple[Spec, Callable[[Output], object]]:
+    """The constraint of an output that may call tools or be an answer, and its value."""
+    from ...grammar.spec import AfterReasoning
+    from ..tools.toolbox import Toolbox
+
+    if isinstance(answer, AfterReasoning):
+        raise ProgramError(
+            "tools= and a grammar for a text after reasoning do not go together", place="tools"
+        )
+    toolbox = Toolbox(tools)
+    spec = toolbox.constraint(tool_choice, parallel=is_parallel, answer=cast("Answer", answer))
+    return spec, partial(toolbox.decode, answer=decode)
+
+
 def _choice_of(choices: tuple[str, ...], output: Output) -> object:
     return output.text if output.text in choices else complete_text(output)
 
@@ -144,7 +178,7 @@ def _typed(
         except ValueError as error:
             raise OutputError(f"the output {output.text!r} cannot be read: {error}") from error
 
-    return Gen(checked_name(name), _own_options(max_tokens, options), spec, decode)
+    return Gen(checked_name(name), own_options(max_tokens, options), spec, decode)
 
 
 def _check_bounds(**bounds: object) -> None:
@@ -153,9 +187,10 @@ def _check_bounds(**bounds: object) -> None:
             raise ProgramError(f"{name}={value!r:.80} is not a whole number", place=name)
 
 
-def _own_options(
+def own_options(
     max_tokens: int | None, options: SamplingOptions, others: Iterable[str] = ()
 ) -> dict[str, Any]:
+    """The sampling arguments of one gen, checked. SamplingError for what is none, with the nearest name of these and `others`."""
     own = clean_options(cast("dict[str, Any]", options), others)
     return own if max_tokens is None else {**own, **clean_options({"max_tokens": max_tokens})}
 
