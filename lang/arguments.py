@@ -16,8 +16,9 @@ from .sampling import OPTION_NAMES, clean_options
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-RUN_NAMES = frozenset({"backend", "timeout_s", "seed", "namespace", "strict_text"})
-_REFUSED = RUN_NAMES | {"stream"}  # as parameters: `run` would take them
+RUN_NAMES = frozenset({"backend", "timeout_s", "seed", "namespace", "strict_text", "retries"})
+MAX_RETRIES = 100
+_REFUSED = (RUN_NAMES - {"retries"}) | {"stream"}  # as parameters: `run` would take them
 BATCH_DEFAULTS: tuple[tuple[str, Any], ...] = (
     ("num_threads", "auto"),
     ("progress_bar", None),
@@ -69,7 +70,7 @@ class Arguments:
         sampling: dict[str, Any] = {}
         of_run: dict[str, Any] = {}
         for name, value in given.items():
-            if name in RUN_NAMES:
+            if name in RUN_NAMES and name not in self.names:
                 _check_run_option(name, value)
                 of_run[name] = value
             elif name in OPTION_NAMES and name not in self.names:
@@ -128,6 +129,9 @@ def _check_run_option(name: str, value: Any) -> None:
         fits, wanted = is_number and value > 0, "a number of seconds above 0"
     elif name == "seed":
         fits, wanted = is_number and isinstance(value, int), "a whole number"
+    elif name == "retries":
+        fits = is_number and isinstance(value, int) and 0 <= value <= MAX_RETRIES
+        wanted = f"a whole number within 0 .. {MAX_RETRIES}"
     elif name == "strict_text":
         fits, wanted = isinstance(value, bool), "True or False"
     else:

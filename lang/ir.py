@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..grammar.spec import Spec
     from ..runtime.messages import Output, Scored
+    from .beside import Beside
     from .state import State
 
 
@@ -42,8 +43,12 @@ class BranchOps(Protocol):
         options: Mapping[str, object],
         constraint: Spec | None,
         decode: Callable[[Output], object],
+        beside: Beside | None = None,
     ) -> None:
-        """Continue the branch by sampling; each output becomes a value by `decode`, when it is first read."""
+        """Continue the branch by sampling; each output becomes a value by `decode`, when it is first read.
+
+        With `beside` the asking is done on a copy of the branch, and what comes of it is appended.
+        """
         ...
 
     def choose(

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
     from ...grammar.spec import AfterReasoning, Gbnf, JsonSchema, Lark, Spec
     from ...runtime.messages import Output
+    from ..beside import Beside
     from ..ir import BranchOps
+    from ..reasking import Check, ReaskPrompt
     from ..sampling import SamplingOptions
     from ..tools.toolbox import Answer, ToolChoice
 
@@ -37,16 +39,18 @@ _INT_PATTERN = "-?(?:0|[1-9][0-9]{0,17})"
 
 @dataclass(frozen=True)
 class Gen(Node):
-    """Sampled text. `options` are its own sampling arguments; `decode` makes a value of an output."""
+    """Sampled text. `options` are its own sampling arguments; `decode` makes a value of an output; `beside`, if any, says how it is asked beside the branch."""
 
     name: str | None
     options: Mapping[str, Any]
     constraint: Spec | None
     decode: Callable[[Output], object] = field(repr=False)
+    beside: Callable[[], Beside] | None = field(default=None, repr=False)
 
     def submit(self, branch: BranchOps) -> None:
         """Ask the branch to generate."""
-        branch.generate(self.name, self.options, self.constraint, self.decode)
+        beside = None if self.beside is None else self.beside()
+        branch.generate(self.name, self.options, self.constraint, self.decode, beside)
 
 
 def gen(
@@ -61,6 +65,9 @@ def gen(
     tools: Sequence[Any] | None = None,
     tool_choice: ToolChoice = "auto",
     parallel_tool_calls: bool = True,
+    max_reasks: int | None = None,
+    check: Check | None = None,
+    reask_prompt: ReaskPrompt | None = None,
     **options: Unpack[SamplingOptions],
 ) -> Gen:
     """Continue the text by sampling, and keep the result in `s[name]` (a list if n > 1; the program goes on with the first).
@@ -75,6 +82,11 @@ def gen(
     `tool_choice` is "auto", "required", "none" or one of the functions; `parallel_tool_calls=False` allows one call. A constraint then
     holds for an answer without calls, which is `s["x"].answer`. `lang.tools.describe_tools(tools)` tells the model of them.
 
+    With `max_reasks` or `check` a refused value is asked for again, at most `max_reasks` times, with the error in the prompt (see `reasking`):
+    a validator of the schema refuses by raising, `check(value)` by False, a text that says why, or a ValueError. `reask_prompt(error)` is
+    what the model is told. The branch holds the accepted output only; `s.get_meta(name).attempts` has all. After the last attempt the error
+    raises where the value is read. Such a gen takes its value as soon as the program waits for something, and is not streamed piece by piece.
+
     Without a name it is called gen_0, gen_1, ... by its number on the branch. A name used twice holds the latest result. Options not
     given come from the run. Raises GrammarError, ProgramError, SamplingError.
     """
@@ -83,7 +95,8 @@ def gen(
         "grammar": grammar,
     }  # fmt: skip
     named = {**options_of_constraint, "tools": tools, "tool_choice": tool_choice,
-             "parallel_tool_calls": parallel_tool_calls}  # fmt: skip
+             "parallel_tool_calls": parallel_tool_calls, "max_reasks": max_reasks, "check": check,
+             "reask_prompt": reask_prompt}  # fmt: skip
     found = only_constraint(options_of_constraint, "a gen")
     constraint: Spec | None = None
     decode: Callable[[Output], object] = text_of
@@ -100,7 +113,12 @@ def gen(
             tools, tool_choice, parallel_tool_calls, constraint, decode
         )
     own = own_options(max_tokens, options, named)
-    return Gen(checked_name(name), own, constraint, decode)
+    beside: Callable[[], Beside] | None = None
+    if max_reasks is not None or check is not None:
+        from ..reasking import Reasking, default_prompt
+
+        beside = Reasking(max_reasks or 0, check, reask_prompt or default_prompt, decode)
+    return Gen(checked_name(name), own, constraint, decode, beside)
 
 
 def gen_int(
