@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .branch import Branch
     from .constraints import Decode
     from .run import Run
-    from .sampling import SamplingOptions
+    from .sglang_names import ProgramOptions
     from .state import State
     from .tools.toolbox import ToolChoice
 
@@ -188,7 +188,7 @@ def agent_loop(
     schema: Any = None,
     regex: str | None = None,
     choices: Sequence[str] | None = None,
-    **options: Unpack[SamplingOptions],
+    **options: Unpack[ProgramOptions],
 ) -> AgentLoop:
     """Let the model call `tools` (Python functions) until it answers: `s += agent_loop("answer", [search, add])`.
 

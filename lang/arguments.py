@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ProgramError
-from .sampling import OPTION_NAMES, clean_options
+from .sglang_names import PROGRAM_OPTION_NAMES, clean_program_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -73,13 +73,13 @@ class Arguments:
             if name in RUN_NAMES and name not in self.names:
                 _check_run_option(name, value)
                 of_run[name] = value
-            elif name in OPTION_NAMES and name not in self.names:
+            elif name in PROGRAM_OPTION_NAMES and name not in self.names:
                 sampling[name] = value
             elif name in self.names or self._takes_any:
                 own[name] = value
             else:
                 raise self._unknown(name)
-        return own, clean_options(sampling), of_run
+        return own, clean_program_options(sampling), of_run
 
     def check(self, args: Sequence[Any], own: Iterable[str]) -> None:
         """ProgramError if the function cannot be called with these: one is missing, or given twice, or too many."""
@@ -107,7 +107,7 @@ class Arguments:
                 )
 
     def _unknown(self, name: str) -> ProgramError:
-        near = get_close_matches(name, sorted(self.names | OPTION_NAMES | RUN_NAMES), n=1)
+        near = get_close_matches(name, sorted(self.names | PROGRAM_OPTION_NAMES | RUN_NAMES), n=1)
         return ProgramError(
             f"{self.name} has no parameter {name!r}, and no run has such an option",
             place=name,

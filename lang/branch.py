@@ -14,7 +14,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ProgramError
 from ..grammar.spec import JsonSchema
@@ -28,7 +28,8 @@ from .outbox import Outbox
 from .place import user_place
 from .plain_text import check_text
 from .sampling import build_params, derive_seed
-from .variable import Span, Variable
+from .sglang_names import until_match
+from .variable import Derived, Span, Variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from .beside import Beside
     from .companion import Companion
     from .run import Run
-    from .variable import Readable
+    from .variable import Meta, Readable
 
     Decide = Callable[[Scored, Scored | None, int | None], tuple[int, tuple[float, ...]]]
 
@@ -117,7 +118,11 @@ class Branch:
         """
         with self.run.lock:
             self._check_open()
-            sampling = build_params(self.run.options, options, self._next_seed())
+            merged: dict[str, Any] = {**self.run.options, **options}
+            stop_regex = merged.pop("stop_regex", None)
+            if stop_regex is not None and constraint is None:
+                constraint = until_match(stop_regex)
+            sampling = build_params({}, merged, self._next_seed())
             is_json = isinstance(constraint, JsonSchema)
             variable = self._promise(name, "gen", decode, sampling.n, is_json)
             hints = self.companion.generating(variable, sampling, constraint)
@@ -144,6 +149,12 @@ class Branch:
             hints = self.companion.choosing(variable, choices)
             work = partial(send_score, self, variable, tuple(choices), rank, unconditional, hints)
             self.outbox.do(work)
+
+    def also(self, suffix: str, read: Callable[[Meta], object]) -> None:
+        """File what `read` finds in the meta data of the result asked last."""
+        with self.run.lock:
+            if self.last is not None:
+                self.variables[f"{self.last.name}{suffix}"] = Derived(self.last, read)
 
     def fork(self, num_children: int) -> list[Branch]:
         """Children that continue from here, made by one message."""

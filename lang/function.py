@@ -75,6 +75,20 @@ class Program:
         """What the program does with these arguments, as a graph: `print` it, or `.svg()`. See `compile`."""
         return self.compile(*args, **kwargs).drawing
 
+    def trace(self, *args: Any, **kwargs: Any) -> Drawing:
+        """As `graph`, under SGLang's name: the program run on placeholders, as text or SVG."""
+        return self.graph(*args, **kwargs)
+
+    def cache(self, *args: Any, backend: Backend | HasBackend | None = None, **kwargs: Any) -> int:
+        """Compute the text that the program begins with whatever its arguments, so that its first run finds it; the number of its tokens.
+
+        0 if it begins with nothing constant. The beginning is found as by `compile`, so do not use it on a function that does something besides.
+        """
+        from .warming import warm
+
+        chosen = self._bound.get("backend") if backend is None else backend
+        return warm(as_backend(chosen), self.compile(*args, **kwargs).plan.prefix)
+
     def bind(self, **kwargs: Any) -> Program:
         """The same program with arguments of its function, or options of its runs, given in advance; a run may override them."""
         self._arguments.split(kwargs)

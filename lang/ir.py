@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..runtime.messages import Output, Scored
     from .beside import Beside
     from .state import State
+    from .variable import Meta
 
 
 class BranchOps(Protocol):
@@ -49,6 +50,10 @@ class BranchOps(Protocol):
 
         With `beside` the asking is done on a copy of the branch, and what comes of it is appended.
         """
+        ...
+
+    def also(self, suffix: str, read: Callable[[Meta], object]) -> None:
+        """File what `read` finds in the meta data of the gen appended last under its name and `suffix`."""
         ...
 
     def choose(

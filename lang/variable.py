@@ -247,7 +247,21 @@ class Span:
         return Span(self.pieces, self.start, len(self.pieces) if self.end is None else self.end)
 
 
-Readable = Variable | Known | Span
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Something known of a gen besides its value, as a variable of its own."""
+
+    variable: Variable
+    read: Callable[[Meta], object]
+
+    def value(self) -> object:
+        """Only once the gen is done; raises what made it fail."""
+        if self.variable.failure is not None:
+            self.variable.failure.throw()
+        return self.read(self.variable.meta) if self.variable.meta is not None else None
+
+
+Readable = Variable | Known | Span | Derived
 
 
 def explain(error: BaseException, doing: str, place: Place, text_so_far: str) -> BaseException:
