@@ -16,6 +16,7 @@ from ..errors import ProgramError
 from .arguments import Arguments
 from .backend import as_backend
 from .sampling import derive_seed
+from .warming import cache_beginning
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator, Iterator
@@ -75,19 +76,8 @@ class Program:
         """What the program does with these arguments, as a graph: `print` it, or `.svg()`. See `compile`."""
         return self.compile(*args, **kwargs).drawing
 
-    def trace(self, *args: Any, **kwargs: Any) -> Drawing:
-        """As `graph`, under SGLang's name: the program run on placeholders, as text or SVG."""
-        return self.graph(*args, **kwargs)
-
-    def cache(self, *args: Any, backend: Backend | HasBackend | None = None, **kwargs: Any) -> int:
-        """Compute the text that the program begins with whatever its arguments, so that its first run finds it; the number of its tokens.
-
-        0 if it begins with nothing constant. The beginning is found as by `compile`, so do not use it on a function that does something besides.
-        """
-        from .warming import warm
-
-        chosen = self._bound.get("backend") if backend is None else backend
-        return warm(as_backend(chosen), self.compile(*args, **kwargs).plan.prefix)
+    trace = graph  # SGLang's name
+    cache = cache_beginning
 
     def bind(self, **kwargs: Any) -> Program:
         """The same program with arguments of its function, or options of its runs, given in advance; a run may override them."""

@@ -1,23 +1,36 @@
 """Compute a text before anybody asks for what follows it, so that it is found in the cache.
 
-Owns one request that generates nothing. Must not know programs or plans.
+Owns `program.cache(...)` and one request that generates nothing. Must not know how the beginning of a program is found.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ..runtime.messages import Append, CloseBranch, Generate, OpenBranch, SamplingParams
+from .backend import as_backend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..runtime.messages import Segment
-    from .backend import Backend
+    from .backend import Backend, HasBackend
+    from .function import Program
+
+
+def cache_beginning(
+    program: Program, *args: Any, backend: Backend | HasBackend | None = None, **kwargs: Any
+) -> int:
+    """Compute the text that the program begins with whatever its arguments, so that its first run finds it; the number of its tokens.
+
+    0 if it begins with nothing constant. The beginning is found as by `compile`: do not use it on a function that does something besides.
+    """
+    return warm(as_backend(backend), program.compile(*args, **kwargs).plan.prefix)
 
 
 def warm(backend: Backend, segments: Sequence[Segment]) -> int:
     """Compute the text of the segments; how many tokens it has. Waits for it; raises what made it fail."""
+    from ..runtime.messages import Append, CloseBranch, Generate, OpenBranch, SamplingParams
+
     if not segments:
         return 0
     branch = backend.new_id("branch")

@@ -62,10 +62,11 @@ class LocalBackend:
         if vocabulary is None:
             future = self._client.request(m.VocabularyRequest(self._client.new_id("vocabulary")))
             try:
-                vocabulary = self._vocabulary = future.result(_TOKENIZE_S)
+                found: m.Vocabulary = future.result(_TOKENIZE_S)
             except WaitTimeout:
                 future.cancel()
                 raise TimedOut(f"no vocabulary within {_TOKENIZE_S:g} s") from None
+            vocabulary = self._vocabulary = found
         spelled, special = vocabulary.token_bytes, vocabulary.special_tokens
         return tuple(special.get(i) or spelled[i].decode(errors="replace") for i in token_ids)
 
