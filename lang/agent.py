@@ -220,5 +220,21 @@ def run_agent(s: State, tools: Sequence[Any], name: str = "answer", **options: A
     return agent_loop(name, tools, **options).run(s)
 
 
+def execute_one(s: State, call: Call, max_result_chars: int = MAX_RESULT_CHARS) -> CallResult:
+    """Carry out one call on the pool, letting other programs run; what it raises is in the result."""
+    run = _branch_of(s).run
+    future = start_call(call, run.loop, ToolPool.shared)
+    began_s = time.monotonic()
+    try:
+        run.wait(future)
+    finally:
+        future.cancel()
+    error, elapsed_s = future.exception(), time.monotonic() - began_s
+    if error is not None:
+        return CallResult(call, None, error, error_text(error, max_result_chars), elapsed_s)
+    value = future.result()
+    return CallResult(call, value, None, value_text(value, max_result_chars), elapsed_s)
+
+
 def _branch_of(s: State) -> Branch:
     return s._branch  # pyright: ignore[reportPrivateUsage]  a routine is a part of the language

@@ -21,7 +21,9 @@ from .docstrings import read_docstring
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ...runtime.messages import Output
     from ..schema import TypedSchema
+    from .calls import Call
 
 _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -64,6 +66,13 @@ class FunctionTool:
             return value
         names = [name for name in json.loads(text) if hasattr(value, name)]
         return {name: getattr(value, name) for name in names}
+
+    def call_of(self, output: Output) -> Call:
+        """The call whose arguments are an output, as JSON. OutputError if it was cut, or a validator refuses it."""
+        from .calls import Call
+
+        self.typed.decode(output)
+        return Call(self, output.text, self.arguments_of(output.text))
 
     def call(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function; what it raises comes through."""

@@ -50,6 +50,11 @@ class Toolbox:
     def __getitem__(self, name: str) -> FunctionTool:
         return self._by_name[name]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the tools, in the order they were given."""
+        return tuple(self._by_name)
+
     def describe(self) -> str:
         """What a system message tells the model: the tools, and how to call them."""
         return system_text([tool.on_the_wire for tool in self.tools])
