@@ -18,18 +18,15 @@ QUESTION = "What do all our bananas cost at 3 euros each?"
 EXAMPLES = """Question: How many apples do we have?
 Thought: I look at the stock of apples.
 Action: stock {"item":"apples"}
-Observation: 20
-Thought: We have 20 apples.
+Observation: 20\nThought: We have 20 apples.
 Action: finish\nAnswer: We have 20 apples.
 
 Question: What do all our pens cost at 2 euros each?
 Thought: I look at the stock of pens.
 Action: stock {"item":"pens"}
-Observation: 30
-Thought: I multiply 30 pens by 2 euros.
+Observation: 30\nThought: I multiply 30 pens by 2 euros.
 Action: multiply {"a":30,"b":2}
-Observation: 60
-Thought: The pens cost 60 euros.
+Observation: 60\nThought: The pens cost 60 euros.
 Action: finish\nAnswer: All our pens cost 60 euros.
 
 """
