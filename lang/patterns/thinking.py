@@ -16,6 +16,7 @@ from .winners import check_number
 
 if TYPE_CHECKING:
     from ..ir import Node
+    from ..sglang_names import ProgramOptions
 
 
 def thinking(
@@ -29,6 +30,6 @@ def thinking(
 ) -> Node:
     """A node: `begin`, a gen called `name` that ends before `end` or after so many tokens, `end`, then `answer`."""
     check_number("max_thinking_tokens", max_thinking_tokens, least=0)
-    own = {} if temperature is None else {"temperature": temperature}
+    own: ProgramOptions = {} if temperature is None else {"temperature": temperature}
     thought = gen(name, max_thinking_tokens, stop=end.strip(), **own)
     return as_node(begin) + thought + f"\n{end}\n\n" + answer
