@@ -30,6 +30,8 @@ def thinking(
 ) -> Node:
     """A node: `begin`, a gen called `name` that ends before `end` or after so many tokens, `end`, then `answer`."""
     check_number("max_thinking_tokens", max_thinking_tokens, least=0)
-    own: ProgramOptions = {} if temperature is None else {"temperature": temperature}
-    thought = gen(name, max_thinking_tokens, stop=end.strip(), **own)
+    own: ProgramOptions = {"stop": end.strip()}
+    if temperature is not None:
+        own["temperature"] = temperature
+    thought = gen(name, max_thinking_tokens, **own)
     return as_node(begin) + thought + f"\n{end}\n\n" + answer
