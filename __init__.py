@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from .lang.function import Program, function
     from .lang.live_state import LiveState
     from .lang.news import StreamEvent
-    from .lang.primitives.gen import gen, gen_int, gen_string
-    from .lang.primitives.image import image
+    from .lang.primitives.gen import gen
+    from .lang.primitives.media import image, video
     from .lang.primitives.roles import (
         assistant,
         assistant_begin,
@@ -46,9 +46,16 @@ if TYPE_CHECKING:
         user_begin,
         user_end,
     )
-    from .lang.primitives.select import select
+    from .lang.primitives.select import (
+        greedy_token_selection,
+        select,
+        token_length_normalized,
+        unconditional_likelihood_normalized,
+    )
     from .lang.primitives.text import text
     from .lang.recording import RecordingBackend, ReplayBackend
+    from .lang.primitives.typed_gen import gen_int, gen_string
+    from .lang.reasoning import separate_reasoning
     from .lang.state import State
     from .lang.testing import Answer, ScriptedBackend
     from .lang.variable import Meta
@@ -98,16 +105,21 @@ __all__ = [
     "gen",
     "gen_int",
     "gen_string",
+    "greedy_token_selection",
     "image",
     "select",
+    "separate_reasoning",
     "set_default_backend",
     "system",
     "system_begin",
     "system_end",
     "text",
+    "token_length_normalized",
+    "unconditional_likelihood_normalized",
     "user",
     "user_begin",
     "user_end",
+    "video",
 ]
 
 _HOMES = {
@@ -129,12 +141,17 @@ _HOMES = {
     "extract_files": "lang.extract",
     "function": "lang.function",
     "gen": "lang.primitives.gen",
-    "gen_int": "lang.primitives.gen",
-    "gen_string": "lang.primitives.gen",
-    "image": "lang.primitives.image",
+    "gen_int": "lang.primitives.typed_gen",
+    "gen_string": "lang.primitives.typed_gen",
+    "greedy_token_selection": "lang.primitives.select",
+    "image": "lang.primitives.media",
     "select": "lang.primitives.select",
+    "separate_reasoning": "lang.reasoning",
     "set_default_backend": "lang.backend",
     "text": "lang.primitives.text",
+    "token_length_normalized": "lang.primitives.select",
+    "unconditional_likelihood_normalized": "lang.primitives.select",
+    "video": "lang.primitives.media",
 }
 _FOLDERS = frozenset({"errors", "grammar", "kernels", "lang", "radix_cache", "runtime"})
 

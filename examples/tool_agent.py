@@ -1,53 +1,53 @@
-"""An agent: step by step it picks a tool by likelihood, fills the arguments by their schema and sees the result, until it answers.
+"""An agent in plain text: it thinks, picks one of our Python functions by likelihood, fills its arguments by their types and sees the result.
 
 $ python examples/tool_agent.py
-Question: What do all our bananas cost at 3 euros each?
-stock: "bananas" = 11
-multiply: [11,3] = 33
-answer: All our bananas cost 33 euros.
+stock({"item":"bananas"}) = 11
+multiply({"a":11,"b":3}) = 33
+All our bananas cost 33 euros.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 import radixlm
-from radixlm import State, function, gen, select
+from radixlm import State, function, gen
+from radixlm.lang.patterns import react
 
 QUESTION = "What do all our bananas cost at 3 euros each?"
 EXAMPLES = """Question: How many apples do we have?
-stock: "apples" = 20
-answer: We have 20 apples.
-
-Question: How much is 12 * 7?
-multiply: [12,7] = 84
-answer: 12 * 7 is 84.
+Thought: I look at the stock of apples.
+Action: stock {"item":"apples"}
+Observation: 20\nThought: We have 20 apples.
+Action: finish\nAnswer: We have 20 apples.
 
 Question: What do all our pens cost at 2 euros each?
-stock: "pens" = 30
-multiply: [30,2] = 60
-answer: All our pens cost 60 euros.
+Thought: I look at the stock of pens.
+Action: stock {"item":"pens"}
+Observation: 30\nThought: I multiply 30 pens by 2 euros.
+Action: multiply {"a":30,"b":2}
+Observation: 60\nThought: The pens cost 60 euros.
+Action: finish\nAnswer: All our pens cost 60 euros.
 
 """
 Number = Annotated[int, Field(ge=0, le=999)]
-TOOLS: dict[str, tuple[Any, Any]] = {  # what the arguments are, and what is done with them
-    "stock": (Literal["bananas", "oranges"], {"bananas": 11, "oranges": 7}.get),
-    "multiply": (tuple[Number, Number], lambda pair: pair[0] * pair[1]),
-}
+
+
+def stock(item: Literal["bananas", "oranges"]) -> int:
+    """How many of an item we have."""
+    return {"bananas": 11, "oranges": 7}[item]
+
+
+def multiply(a: Number, b: Number) -> int:
+    return a * b
 
 
 @function
 def agent(s: State, question: str) -> None:
     s += f"{EXAMPLES}Question: {question}\n"
-    for _ in range(4):  # steps at most
-        s += select("step", [*TOOLS, "answer"]) + ":"
-        if s["step"] == "answer":
-            break
-        schema, carry_out = TOOLS[s["step"]]
-        s += " " + gen("arguments", schema=schema, max_tokens=20)
-        s += f" = {carry_out(s['arguments'])}\n"
-    s += gen("answer", max_tokens=30, stop="\n")
-    print(s.text().removeprefix(EXAMPLES))
+    thought = gen("thought", max_tokens=20, stop="\n")
+    for step in react(s, [stock, multiply], thought=thought, max_steps=4):
+        print(f"{step.result.call} = {step.result.text}" if step.result else s["answer"].strip())
 
 
 def main(backend: radixlm.Backend | radixlm.Engine) -> None:

@@ -11,15 +11,24 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ProgramError
-from .sampling import OPTION_NAMES, clean_options
+from .sglang_names import PROGRAM_OPTION_NAMES, clean_program_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 RUN_NAMES = frozenset(
-    {"backend", "timeout_s", "seed", "namespace", "strict_text", "num_api_spec_tokens"}
+    {
+        "backend",
+        "timeout_s",
+        "seed",
+        "namespace",
+        "strict_text",
+        "num_api_spec_tokens",
+        "retries",
+    }
 )
-_REFUSED = RUN_NAMES | {"stream"}  # as parameters: `run` would take them
+MAX_RETRIES = 100
+_REFUSED = (RUN_NAMES - {"retries"}) | {"stream"}  # as parameters: `run` would take them
 BATCH_DEFAULTS: tuple[tuple[str, Any], ...] = (
     ("num_threads", "auto"),
     ("progress_bar", None),
@@ -71,16 +80,16 @@ class Arguments:
         sampling: dict[str, Any] = {}
         of_run: dict[str, Any] = {}
         for name, value in given.items():
-            if name in RUN_NAMES:
+            if name in RUN_NAMES and name not in self.names:
                 _check_run_option(name, value)
                 of_run[name] = value
-            elif name in OPTION_NAMES and name not in self.names:
+            elif name in PROGRAM_OPTION_NAMES and name not in self.names:
                 sampling[name] = value
             elif name in self.names or self._takes_any:
                 own[name] = value
             else:
                 raise self._unknown(name)
-        return own, clean_options(sampling), of_run
+        return own, clean_program_options(sampling), of_run
 
     def check(self, args: Sequence[Any], own: Iterable[str]) -> None:
         """ProgramError if the function cannot be called with these: one is missing, or given twice, or too many."""
@@ -108,7 +117,7 @@ class Arguments:
                 )
 
     def _unknown(self, name: str) -> ProgramError:
-        near = get_close_matches(name, sorted(self.names | OPTION_NAMES | RUN_NAMES), n=1)
+        near = get_close_matches(name, sorted(self.names | PROGRAM_OPTION_NAMES | RUN_NAMES), n=1)
         return ProgramError(
             f"{self.name} has no parameter {name!r}, and no run has such an option",
             place=name,
@@ -132,6 +141,9 @@ def _check_run_option(name: str, value: Any) -> None:
         fits, wanted = is_number and isinstance(value, int), "a whole number"
     elif name == "num_api_spec_tokens":
         fits, wanted = is_number and isinstance(value, int) and value > 0, "a number of tokens"
+    elif name == "retries":
+        fits = is_number and isinstance(value, int) and 0 <= value <= MAX_RETRIES
+        wanted = f"a whole number within 0 .. {MAX_RETRIES}"
     elif name == "strict_text":
         fits, wanted = isinstance(value, bool), "True or False"
     else:

@@ -1,47 +1,47 @@
 """One branch of a run: what the program added to it and what came back.
 
-Owns the record (pieces, variables, open role), and turns answers into settled variables. Recording is immediate and never waits; the
-outbox sends. Must not know how anyone waits for a result, nor the order and number of messages on the wire.
+Owns the record: pieces, variables, the open role. Recording is immediate and never waits; `asking` sends and settles. Must not know how
+anyone waits for a result, nor the order and number of messages on the wire.
 
-    program thread:  add_text / generate / choose / fork --> record --> outbox.do(send)
-    backend thread:  answer --> settle the variable --> (select: append the choice, release the outbox)
+    program thread:  add_text / generate / choose / fork --> record --> outbox.do(asking.send_...)
+    backend thread:  answer --> asking: settle the variable --> (select: append the choice, release the outbox)
 
 All of it under the run's lock.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import CancelledError
+from concurrent.futures import Future
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Aborted, ProgramError, RadixError, ServiceError
+from ..errors import ProgramError
 from ..grammar.spec import JsonSchema
-from ..runtime.messages import Generate, Hints, RoleBegin, RoleEnd, Score, Text
+from ..runtime.messages import RoleBegin, RoleEnd, Text
+from .asking import send_fork, send_generate, send_score
+from .beside import MessageSoFar, send_beside
 from .chat import RoleMark, check_begin, check_end
 from .companion import ALONE
 from .constraints import text_of
-from .news import StreamEvent
-from .outbox import Outbox, neutral_start
+from .outbox import Outbox
 from .place import user_place
 from .plain_text import check_text
 from .sampling import build_params, derive_seed
-from .variable import Failure, Meta, Span, Variable, explain, sum_usage
+from .sglang_names import until_match
+from .variable import Derived, Span, Variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from concurrent.futures import Future
 
     from ..grammar.spec import Spec
-    from ..runtime.messages import Delta, Finished, Output, SamplingParams, Scored
+    from ..runtime.messages import Output, Scored, Segment
+    from .beside import Beside
     from .companion import Companion
-    from .place import Place
     from .run import Run
-    from .variable import Readable
+    from .variable import Meta, Readable
 
     Decide = Callable[[Scored, Scored | None, int | None], tuple[int, tuple[float, ...]]]
-    Ranked = Callable[[Scored, Scored | None], tuple[int, tuple[float, ...]]]
 
 Piece = str | RoleMark | Variable
 
@@ -110,15 +110,29 @@ class Branch:
         options: Mapping[str, object],
         constraint: Spec | None,
         decode: Callable[[Output], object],
+        beside: Beside | None = None,
     ) -> None:
-        """Continue by sampling; the result is filed under `name`, or gen_0, gen_1, ... by its number on the branch."""
+        """Continue by sampling; the result is filed under `name`, or gen_0, gen_1, ... by its number on the branch.
+
+        With `beside` it is asked on a copy of the branch, and what comes of it is appended here.
+        """
         with self.run.lock:
             self._check_open()
-            sampling = build_params(self.run.options, options, self._next_seed())
+            merged: dict[str, Any] = {**self.run.options, **options}
+            stop_regex = merged.pop("stop_regex", None)
+            if stop_regex is not None and constraint is None:
+                constraint = until_match(stop_regex)
+            sampling = build_params({}, merged, self._next_seed())
             is_json = isinstance(constraint, JsonSchema)
             variable = self._promise(name, "gen", decode, sampling.n, is_json)
             hints = self.companion.generating(variable, sampling, constraint)
-            self.outbox.do(partial(self._send_generate, variable, sampling, constraint, hints))
+            work: Callable[[], object]
+            if beside is not None:
+                variable.turn = Future()
+                work = partial(send_beside, self, variable, sampling, constraint, beside)
+            else:
+                work = partial(send_generate, self, variable, sampling, constraint, hints)
+            self.outbox.do(work)
 
     def choose(
         self, name: str | None, choices: Sequence[str], decide: Decide, *, unconditional: bool
@@ -133,8 +147,14 @@ class Branch:
 
             variable = self._promise(name, "select", text_of, 1)
             hints = self.companion.choosing(variable, choices)
-            work = partial(self._send_score, variable, tuple(choices), rank, unconditional, hints)
+            work = partial(send_score, self, variable, tuple(choices), rank, unconditional, hints)
             self.outbox.do(work)
+
+    def also(self, suffix: str, read: Callable[[Meta], object]) -> None:
+        """File what `read` finds in the meta data of the result asked last."""
+        with self.run.lock:
+            if self.last is not None:
+                self.variables[f"{self.last.name}{suffix}"] = Derived(self.last, read)
 
     def fork(self, num_children: int) -> list[Branch]:
         """Children that continue from here, made by one message."""
@@ -152,7 +172,7 @@ class Branch:
                 child.inherit(self.variables)
                 child.outbox.is_held = True
             self.children += children
-            self.outbox.do(partial(self._send_fork, children, user_place()), num_children)
+            self.outbox.do(partial(send_fork, self, children, user_place()), num_children)
             return children
 
     def inherit(self, variables: Mapping[str, Readable]) -> None:
@@ -189,6 +209,30 @@ class Branch:
                 known.append(piece)
         return "".join(known)
 
+    def segments_before(self, variable: Variable) -> list[Segment]:
+        """All of the branch up to a variable, as it would be written anew. Results before it must be there."""
+        segments: list[Segment] = []
+        for piece in self.all_pieces():
+            if piece is variable:
+                break
+            if isinstance(piece, RoleMark):
+                segments.append(RoleBegin(piece.role) if piece.begins else RoleEnd(piece.role))
+            else:
+                segments.append(Text(piece if isinstance(piece, str) else piece.text))
+        return [each for each in segments if not isinstance(each, Text) or each.text]
+
+    def message_before(self, variable: Variable) -> MessageSoFar:
+        """The chat message in which a variable stands, as far as it goes before it. Results before it must be there."""
+        role, text = None, ""
+        for piece in self.all_pieces():
+            if piece is variable:
+                break
+            if isinstance(piece, RoleMark):
+                role, text = (piece.role if piece.begins else None), ""
+            else:
+                text += piece if isinstance(piece, str) else piece.text
+        return MessageSoFar(role, text)
+
     def close(self) -> None:
         """Nothing more can be added; the backend forgets the branch."""
         with self.run.lock:
@@ -197,161 +241,6 @@ class Branch:
                 self.companion.closed()
                 self.run.branches.pop(self, None)
                 self.outbox.close()
-
-    # ------------------------------------------------------------------------------------ sending
-
-    def _send_generate(
-        self,
-        variable: Variable,
-        sampling: SamplingParams,
-        constraint: Spec | None,
-        hints: Hints | None,
-    ) -> None:
-        def send() -> Sequence[Future[Finished]]:
-            wire_id = self.outbox.wire_id
-            is_live = self.run.news is not None
-            message = Generate(
-                variable.request,
-                wire_id,
-                sampling=sampling,
-                constraint=constraint,
-                stream=is_live,
-                hints=hints or self.outbox.hints(),
-            )
-            if not is_live:
-                return (self.run.backend.generate(message),)
-            return (self.run.backend.generate(message, partial(self._grew, variable)),)
-
-        for future in self._start(variable, send):
-            future.add_done_callback(partial(self._generated, variable))
-
-    def _send_score(
-        self,
-        variable: Variable,
-        choices: tuple[str, ...],
-        rank: Ranked,
-        unconditional: bool,
-        hints: Hints | None,
-    ) -> None:
-        backend = self.run.backend
-
-        def send() -> Sequence[Future[Scored]]:
-            known = hints or Hints()
-            message = Score(variable.request, self.outbox.wire_id, choices, hints=known)
-            futures = [backend.score(message)]
-            if unconditional:
-                alone = (neutral_start(backend.facts),)  # the choices without the text
-                request = backend.new_id(variable.name)
-                futures.append(backend.score(Score(request, None, choices, alone)))
-            self.outbox.is_held = True
-            return futures
-
-        futures = self._start(variable, send)
-        for future in futures:
-            future.add_done_callback(partial(self._scored, variable, choices, rank, futures))
-
-    def _send_fork(self, children: list[Branch], place: Place) -> None:
-        for child in children:
-            child.error = self.error
-        if self.error is None and (self.last is None or self.last.failure is None):
-            try:
-                self.outbox.fork([child.outbox for child in children])
-            except Exception as error:  # noqa: BLE001  raised where the program reads
-                cause = explain(_as_radix(error), "forking", place, self.text_so_far())
-                for child in children:
-                    child.error = cause
-        for child in children:
-            child.outbox.release()
-
-    def _start(
-        self, variable: Variable, send: Callable[[], Sequence[Future[Any]]]
-    ) -> Sequence[Future[Any]]:
-        """Send a request, unless what it depends on has failed. Nothing was sent: no futures."""
-        earlier = variable.before.failure if variable.before is not None else None
-        if earlier is None and self.error is not None:
-            earlier = self._failure(variable, self.error)
-        if earlier is not None:
-            self._fail(variable, earlier)
-            return ()
-        try:
-            self.outbox.begin()
-            self.outbox.flush()
-            variable.request = self.run.backend.new_id(variable.name)
-            return send()
-        except Exception as error:  # noqa: BLE001  raised where the program reads
-            self._fail(variable, self._failure(variable, _as_radix(error)))
-            return ()
-
-    # ------------------------------------------------------------------------------------ answers, on any thread
-
-    def _grew(self, variable: Variable, delta: Delta) -> None:
-        with self.run.lock:
-            if delta.index == 0 and delta.text and not variable.done.done():
-                self._tell(variable, delta.text)
-
-    def _generated(self, variable: Variable, future: Future[Finished]) -> None:
-        with self.run.lock:
-            try:
-                self._settle(variable, Meta.of(variable.name, future.result()))
-            except BaseException as error:  # noqa: BLE001  raised where the program reads
-                self._fail(variable, self._failure(variable, error))
-
-    def _scored(
-        self,
-        variable: Variable,
-        choices: tuple[str, ...],
-        rank: Ranked,
-        futures: Sequence[Future[Scored]],
-        _: Future[Scored],
-    ) -> None:
-        with self.run.lock:
-            if variable.done.done() or not all(future.done() for future in futures):
-                return
-            try:
-                self._append_choice(variable, choices, rank, [f.result() for f in futures])
-            except BaseException as error:  # noqa: BLE001  raised where the program reads
-                self._fail(variable, self._failure(variable, error))
-            self.outbox.release()
-
-    def _append_choice(
-        self, variable: Variable, choices: tuple[str, ...], rank: Ranked, scored: list[Scored]
-    ) -> None:
-        index, scores = rank(scored[0], scored[1] if len(scored) > 1 else None)
-        meta = Meta(
-            name=variable.name,
-            finish_reason="choice",
-            usage=sum_usage([each.usage for each in scored]),
-            token_ids=scored[0].token_ids[index],
-            scores=dict(zip(choices, scores, strict=True)),
-        )
-        self.outbox.add(Text(choices[index]))
-        self._settle(variable, meta, choices[index])
-
-    def _settle(self, variable: Variable, meta: Meta, chosen: str | None = None) -> None:
-        if variable.done.done():
-            return  # the run was aborted meanwhile
-        self.run.usage = sum_usage((self.run.usage, meta.usage))
-        self.run.open.pop(variable, None)
-        variable.settle(meta, chosen)
-        if variable.failure is None:
-            self._tell(variable, variable.text[sum(map(len, variable.streamed or ())) :], meta)
-        self.run.tell()
-
-    def _fail(self, variable: Variable, failure: Failure) -> None:
-        self.run.open.pop(variable, None)
-        variable.fail(failure)
-        if variable.before is None or variable.before.failure is None:
-            self.run.failures.append(failure)
-        self.run.tell()
-
-    def _tell(self, variable: Variable, text: str, meta: Meta | None = None) -> None:
-        """To those who watch the run."""
-        if self.run.news is None:
-            return
-        if text:
-            variable.streamed = variable.streamed or []
-            variable.streamed.append(text)
-        self.run.news.add(StreamEvent(variable.name, self.path, text, meta))
 
     # ------------------------------------------------------------------------------------ small parts
 
@@ -370,13 +259,9 @@ class Branch:
         self.variables[name] = variable
         self.last = variable
         self.run.open[variable] = None
+        if self.run.retries:
+            variable.turn = Future()
         return variable
-
-    def _failure(self, variable: Variable, error: BaseException) -> Failure:
-        if isinstance(error, CancelledError):
-            error = Aborted("the request was cancelled")
-        doing = f"running {variable.name!r}"
-        return Failure(explain(error, doing, variable.place, self.text_so_far(variable)))
 
     def _next_seed(self) -> int | None:
         ordinal, self._num_gens = self._num_gens, self._num_gens + 1
@@ -389,11 +274,3 @@ class Branch:
                 "this branch has ended",
                 hint="Append before its run returns, or before the join of its group",
             )
-
-
-def _as_radix(error: Exception) -> RadixError:
-    if isinstance(error, RadixError):
-        return error
-    own = ServiceError(f"the backend could not take the request: {error!r}")
-    own.__cause__ = error
-    return own

@@ -47,6 +47,7 @@ class Crew:
         self._numbers = count()
         self._live: dict[Body, Call] = {}
         self._thread = threading.get_ident()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def states(self) -> Generator[State]:
         """Each state when its run has ended, until all have. A failed one has `.error()` set."""
@@ -62,6 +63,7 @@ class Crew:
 
     async def arrivals(self) -> AsyncGenerator[State]:
         """As `states`, on the running loop; other tasks run between two bodies."""
+        self._loop = asyncio.get_running_loop()
         try:
             while (finished := self._advance()) is not None:
                 for state in finished:
@@ -79,6 +81,7 @@ class Crew:
             if call is None:
                 self._is_exhausted = True
                 break
+            call.run.loop = self._loop
             body = new_body(partial(_execute_quietly, call))
             self._live[body] = call
             self._step(body, finished)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from ..errors import OutputError, ProgramError
 from .chat import RoleMark
 from .reading import find
-from .variable import Known, Span, Variable
+from .variable import Derived, Known, Span, Variable
 
 if TYPE_CHECKING:
     from .branch import Branch
@@ -82,6 +82,8 @@ class TextCursor:
                 return self._known(self._source.value)
             if isinstance(self._source, Variable):
                 return self._grown(self._source)
+            if isinstance(self._source, Derived):
+                return self._derived(self._source)
             text = self._span(self._source)
             return [(text, None)] if text else []
 
@@ -94,6 +96,12 @@ class TextCursor:
             )
         self.is_over = True
         return [(value, None)]
+
+    def _derived(self, derived: Derived) -> list[TextAndMeta]:
+        if not derived.variable.done.done():
+            return []
+        check(derived.variable, self._live)
+        return self._known(derived.value())
 
     def _grown(self, variable: Variable) -> list[TextAndMeta]:
         self._growth = self._growth or _Growth(variable)

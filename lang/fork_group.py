@@ -60,6 +60,16 @@ class ForkGroup(Sequence[S], Generic[S]):
         self._children = children
         self._place = place
 
+    def __enter__(self) -> ForkGroup[S]:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self.join()
+            return
+        for child in self._children:
+            child.close()
+
     def __len__(self) -> int:
         return len(self._children)
 

@@ -16,6 +16,7 @@ from ..errors import ProgramError
 from .arguments import Arguments
 from .backend import as_backend, speculating
 from .sampling import derive_seed
+from .warming import cache_beginning
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator, Iterator
@@ -75,6 +76,9 @@ class Program:
         """What the program does with these arguments, as a graph: `print` it, or `.svg()`. See `compile`."""
         return self.compile(*args, **kwargs).drawing
 
+    trace = graph  # SGLang's name
+    cache = cache_beginning
+
     def bind(self, **kwargs: Any) -> Program:
         """The same program with arguments of its function, or options of its runs, given in advance; a run may override them."""
         self._arguments.split(kwargs)
@@ -117,7 +121,8 @@ class Program:
         `args` and `kwargs` go to the function; sampling arguments (`temperature=`, `max_tokens=`, ... as for `gen`) that are not among
         its parameters are defaults for its gens. `timeout_s` is in seconds, for the whole run. With `seed`, every gen gets a seed of its
         own, derived from it and the gen's place, so the run can be repeated and forks differ. `namespace=` keeps the run's cache apart;
-        `strict_text=True` refuses characters that no token spells.
+        `strict_text=True` refuses characters that no token spells. `retries=n` asks again, up to n times each, for what failed for a
+        passing reason (an engine that is restarted, a full queue), unless a part of it was already streamed.
 
         Raises ProgramError for wrong arguments, and what the body raises; a failure that nobody read raises at the end. Either way
         nothing stays open. A live state raises where it is read: see `LiveState`.
@@ -351,6 +356,7 @@ class Program:
             timeout_s=of_run.get("timeout_s"),
             namespace=of_run.get("namespace", ""),
             strict_text=of_run.get("strict_text", False),
+            retries=of_run.get("retries") or 0,
         )
         state = State(Branch(run, companion=companion or ALONE))
         return Call(run, state, partial(_invoke, self._body, args, own))

@@ -92,6 +92,7 @@ def execute(call: Call) -> State:
 
 async def run_async(call: Call) -> State:
     """Run one call on the current asyncio loop. Cancelling the task raises in the body and aborts its requests."""
+    call.run.loop = asyncio.get_running_loop()
     body = new_body(partial(execute, call))
     resume: Callable[[], Any] = body.switch
     while True:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from ..grammar.spec import Spec
     from ..runtime.messages import Output, Scored
+    from .beside import Beside
+    from .state import State
+    from .variable import Meta
 
 
 class BranchOps(Protocol):
@@ -41,8 +44,16 @@ class BranchOps(Protocol):
         options: Mapping[str, object],
         constraint: Spec | None,
         decode: Callable[[Output], object],
+        beside: Beside | None = None,
     ) -> None:
-        """Continue the branch by sampling; each output becomes a value by `decode`, when it is first read."""
+        """Continue the branch by sampling; each output becomes a value by `decode`, when it is first read.
+
+        With `beside` the asking is done on a copy of the branch, and what comes of it is appended.
+        """
+        ...
+
+    def also(self, suffix: str, read: Callable[[Meta], object]) -> None:
+        """File what `read` finds in the meta data of the gen appended last under its name and `suffix`."""
         ...
 
     def choose(
@@ -102,6 +113,31 @@ class Concat(Node):
     def submit(self, branch: BranchOps) -> None:
         """Submit each, in order."""
         for item in self.items:
+            item.submit(branch)
+
+
+@dataclass(frozen=True)
+class Routine(Node):
+    """A part of a program that reads what it asked before it goes on: it is given the state itself. Stands between messages, not in one."""
+
+    def act(self, s: State) -> None:
+        """Do its work on the state, as a program called with it would."""
+        raise NotImplementedError(type(self).__name__)
+
+    def submit(self, branch: BranchOps) -> None:
+        """ProgramError: a branch alone cannot wait."""
+        raise ProgramError(
+            f"{type(self).__name__} stands inside another node",
+            hint="It writes messages of its own: append it with s += ... outside of user(...), assistant(...)",
+        )
+
+
+def act_on(s: State, branch: BranchOps, node: Node) -> None:
+    """Submit a node, and let the routines in it act on the state, in order."""
+    for item in _items(node):
+        if isinstance(item, Routine):
+            item.act(s)
+        else:
             item.submit(branch)
 
 

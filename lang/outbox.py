@@ -33,15 +33,18 @@ class Outbox:
         self.strict_text = strict_text
         self.wire_id = backend.new_id("branch")
         self.is_held = False
+        self.copy_id: str | None = (
+            None  # of the branch's copy, on which something is asked beside it
+        )
         self._is_open = False
         self._is_empty = True  # nothing was ever added, here or before a fork
         self._is_draining = False
         self._unsent: list[Segment] = []
-        self._queue: deque[tuple[Callable[[], None], int]] = (
+        self._queue: deque[tuple[Callable[[], object], int]] = (
             deque()
         )  # work, children if it is a fork
 
-    def do(self, work: Callable[[], None], num_forks: int = 0) -> None:
+    def do(self, work: Callable[[], object], num_forks: int = 0) -> None:
         """Do the work now, or when the outbox is released. Work done meanwhile keeps its order. `num_forks`: it is a fork of so many."""
         if self.is_held:
             self._queue.append((work, num_forks))
@@ -91,16 +94,46 @@ class Outbox:
             child._is_open = True
             child._is_empty = self._is_empty
 
+    def open_copy(self) -> str:
+        """A copy of the branch, to ask something beside it."""
+        self.flush()
+        self.copy_id = self.backend.new_id("branch")
+        self.backend.send(Fork(self.wire_id, (self.copy_id,)))
+        return self.copy_id
+
+    def end_copy(self, is_taken_over: bool) -> None:
+        """The copy becomes the branch, or is forgotten."""
+        copy_id, self.copy_id = self.copy_id, None
+        if copy_id is None:
+            return
+        if is_taken_over:
+            copy_id, self.wire_id = self.wire_id, copy_id
+        self._forget(copy_id)
+
+    def reopen(self, segments: Sequence[Segment]) -> None:
+        """Go on with a new branch of this text; the old one broke."""
+        self.end_copy(is_taken_over=False)
+        if self._is_open:
+            self._forget(self.wire_id)
+        self.wire_id = self.backend.new_id("branch")
+        self._is_open = False
+        self._is_empty = not segments
+        self._unsent = list(segments)
+
     def close(self) -> None:
         """Drop what is unsent or queued and let the backend forget the branch."""
+        self.end_copy(is_taken_over=False)
         self._unsent.clear()
         self._queue.clear()
         if self._is_open:
             self._is_open = False
-            try:
-                self.backend.send(CloseBranch(self.wire_id))
-            except RadixError:
-                return  # the backend is gone, and the branch with it
+            self._forget(self.wire_id)
+
+    def _forget(self, wire_id: str) -> None:
+        try:
+            self.backend.send(CloseBranch(wire_id))
+        except RadixError:
+            return  # the backend is gone, and the branch with it
 
 
 def neutral_start(facts: Ready) -> Segment:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ProgramError, UnknownVariable
 from .chat import RoleMark, to_messages
-from .variable import Known, Meta, Span, Variable
+from .variable import Derived, Known, Meta, Span, Variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,6 +48,9 @@ class ReadableState:
             return readable.value
         if isinstance(readable, Span):
             return self._text_of(readable.pieces[readable.start : readable.end])
+        if isinstance(readable, Derived):
+            self._branch.run.wait_for(readable.variable)
+            return readable.value()
         self._branch.run.wait_for(readable)
         try:
             return readable.value()
@@ -82,6 +85,17 @@ class ReadableState:
         if readable.meta is None:
             raise ProgramError(f"{name!r} has no meta data", place=name)
         return readable.meta
+
+    def get_meta_info(self, name: str) -> Any:
+        """What `get_meta` knows, as a dict in SGLang's form; a list of them if n > 1."""
+        from .meta_info import meta_info, output_info
+
+        meta, variable = self.get_meta(name), self._readable(name)
+        request = variable.request if isinstance(variable, Variable) else ""
+        spell = getattr(self._branch.run.backend, "token_texts", None)
+        if len(meta.outputs) > 1:
+            return [output_info(meta, output, request, spell) for output in meta.outputs]
+        return meta_info(meta, request, spell)
 
     def usage(self) -> Usage:
         """Token counts of the whole run so far, over all its branches."""

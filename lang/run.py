@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Aborted, RadixError, TimedOut
 from ..runtime.messages import Abort, Usage
-from .variable import Failure
+from .variable import Failure, sum_usage
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from collections.abc import Callable, Mapping
-    from concurrent.futures import Future
 
     from .backend import Backend
     from .branch import Branch
     from .news import News
     from .variable import Variable
+
+
+_FIRST_REST_S, _LONGEST_REST_S = 0.05, 5.0
 
 
 class Run:
@@ -40,12 +45,14 @@ class Run:
         timeout_s: float | None = None,
         namespace: str = "",
         strict_text: bool = False,
+        retries: int = 0,
     ) -> None:
         self.backend = backend
         self.options = options
         self.seed = seed
         self.namespace = namespace
         self.strict_text = strict_text
+        self.retries = retries  # of a request that failed for a passing reason
         self.lock = threading.RLock()
         self.branches: dict[Branch, None] = {}  # open ones, oldest first
         self.open: dict[Variable, None] = {}  # promised and not done, oldest first
@@ -56,6 +63,8 @@ class Run:
         self.index: int | None = None  # of its item, in a batch
         self.is_over = False
         self.news: News | None = None  # of a live run: who watches it looks there
+        self.loop: AbstractEventLoop | None = None  # of an awaited run: async tools run on it
+        self._left: deque[Callable[[], None]] = deque()  # for the program's thread
         self._wait = wait
         self._timeout_s = timeout_s
         is_bounded = (
@@ -67,14 +76,53 @@ class Run:
         """Until the variable is done. TimedOut past the run's deadline."""
         if variable.done.done():
             return
-        self._wait(variable.done, self._deadline)
-        if not variable.done.done():
+        for each in (*variable.pending_before(), variable):
+            self._wait_for_one(each)
+
+    def _wait_for_one(self, variable: Variable) -> None:
+        while not variable.done.done():
+            turn = variable.turn or variable.done
+            self._wait(turn, self._deadline)
+            if turn.done():
+                self._do_what_is_left()
+                continue
             error = TimedOut(
                 f"{variable.name!r} had no result within the run's {self._timeout_s} s",
                 place="timeout_s",
             )
             error.add_note(f"waiting for {variable.name!r}, submitted at {variable.place}")
             raise error
+
+    def later(self, variable: Variable, work: Callable[[], None]) -> None:
+        """Something is to be done on the program's thread before the variable can be done."""
+        self._left.append(work)
+        variable.ring()
+        self.tell()
+
+    def _do_what_is_left(self) -> None:
+        while self._left:
+            self._left.popleft()()
+
+    def rest(self, num_failures: int) -> None:
+        """Wait before a request is sent again, longer each time, letting other programs run."""
+        self.wait(Future(), min(_FIRST_REST_S * 2.0 ** (num_failures - 1), _LONGEST_REST_S))
+
+    def count(self, usage: Usage) -> None:
+        """A request used so many tokens."""
+        self.usage = sum_usage((self.usage, usage))
+
+    def wait(self, future: Future[Any], timeout_s: float | None = None) -> bool:
+        """Until something outside the backend is there, letting other programs run; False after `timeout_s`. TimedOut past the run's deadline."""
+        deadline = self._deadline
+        if timeout_s is not None:
+            own = time.monotonic() + timeout_s
+            deadline = own if deadline is None else min(own, deadline)
+        self._wait(future, deadline)
+        if not future.done() and deadline is not None and deadline == self._deadline:
+            raise TimedOut(
+                f"the run had not ended within its {self._timeout_s} s", place="timeout_s"
+            )
+        return future.done()
 
     def settle(self) -> None:
         """Until nothing is open; raise the first failure that nobody has seen."""

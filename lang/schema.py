@@ -66,24 +66,29 @@ class TypedSchema:
                 f"{python_type!r} cannot be a schema: {reason}", place="schema"
             ) from error
         self.python_type = python_type
-        self.spec = JsonSchema(json.dumps(_closed(schema), ensure_ascii=False))
+        self.schema: dict[str, Any] = _closed(schema)
+        self.spec = JsonSchema(json.dumps(self.schema, ensure_ascii=False))
 
     def decode(self, output: Output) -> object:
         """The value of an output. OutputError if it was cut, or a validator of the type refuses it."""
-        from pydantic import ValidationError
-
         if output.grammar_complete is False:
             raise OutputError(
                 f"the JSON text was cut by max_tokens: {output.text[-80:]!r}",
                 hint="Allow more tokens, or bound the schema (maxLength, maxItems)",
             )
+        return self.value_of(output.text)
+
+    def value_of(self, text: str) -> Any:
+        """The value of a JSON text. OutputError, with a JSON pointer as place, if the type or a validator of it refuses the text."""
+        from pydantic import ValidationError
+
         try:
-            return self._adapter.validate_json(output.text)
+            return self._adapter.validate_json(text)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             pointer = "".join(f"/{part}" for part in first["loc"])
             name = getattr(self.python_type, "__name__", repr(self.python_type))
-            message = f"{name} refuses {output.text[:200]!r}: {first['msg']}"
+            message = f"{name} refuses {text[:200]!r}: {first['msg']}"
             raise OutputError(message, place=pointer) from error
 
 
@@ -93,6 +98,16 @@ def typed_schema(python_type: Any) -> TypedSchema:
         return _remembered(python_type)
     except TypeError:  # not hashable: such as Annotated[int, ["metadata"]]
         return TypedSchema(python_type)
+
+
+def plain_json(value: Any) -> str:
+    """A value as JSON text: models, dataclasses, dates, sets and the like in their plain form. ValueError for what has none."""
+    from pydantic_core import PydanticSerializationError, to_json
+
+    try:
+        return to_json(value, inf_nan_mode="strings").decode()
+    except PydanticSerializationError as error:
+        raise ValueError(str(error)) from error
 
 
 def to_spec(python_type: Any) -> JsonSchema:

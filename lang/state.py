@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ProgramError
 from .chat import RoleMark
 from .fork_group import ForkGroup
-from .ir import as_node
+from .ir import act_on, as_node
 from .place import user_place
 from .primitives.roles import BeginRole, EndRole, Role
 from .reading import ReadableState
@@ -31,8 +31,11 @@ class State(ReadableState):
     # ------------------------------------------------------------------------------------ appending
 
     def __iadd__(self, value: Node | str) -> State:
-        """Append text or nodes. Returns at once; results are waited for where they are read."""
-        as_node(value).submit(self._branch)
+        """Append text or nodes. Returns at once; results are waited for where they are read.
+
+        Routines, such as an agent or a pattern, read what they ask: they return when they are done.
+        """
+        act_on(self, self._branch, as_node(value))
         return self
 
     def system(self, content: Node | str | None = None) -> AbstractContextManager[State]:
@@ -87,8 +90,12 @@ class State(ReadableState):
 
     # ------------------------------------------------------------------------------------ branching
 
-    def fork(self, num_forks: int = 1) -> ForkGroup[State]:
-        """`num_forks` states that continue from here, sharing all that was computed. Iterate, index, `+=` and `join` the group."""
+    def fork(self, num_forks: int = 1, *, size: int | None = None) -> ForkGroup[State]:
+        """`num_forks` states that continue from here, sharing all that was computed. Iterate, index, `+=` and `join` the group.
+
+        In a `with` block the group is joined at its end. `size` is SGLang's name for the number.
+        """
+        num_forks = num_forks if size is None else size
         if not isinstance(num_forks, int) or num_forks < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ProgramError(
                 f"fork({num_forks!r}): a fork has at least 1 child", place="num_forks"
@@ -98,8 +105,18 @@ class State(ReadableState):
         return ForkGroup(self, children, place)
 
     def copy(self) -> State:
-        """One state that continues from here, beside this one."""
+        """One state that continues from here, beside this one; in a `with` block it ends with it."""
         return State(self._branch.fork(1)[0])
+
+    def __enter__(self) -> State:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is None:
+                self.sync()
+        finally:
+            self._branch.close()
 
     # ------------------------------------------------------------------------------------ for join
 

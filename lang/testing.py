@@ -10,7 +10,6 @@ thread that calls, or between `pause()` and `resume()` when resumed.
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections.abc import Callable, Generator, Mapping
@@ -21,7 +20,7 @@ from itertools import count
 from typing import Any, TypeAlias, cast
 
 from ..errors import Aborted, ProgramError
-from ..grammar.spec import Choice, JsonSchema, Regex, Spec
+from ..grammar.spec import Spec
 from ..runtime.messages import (
     Abort,
     Append,
@@ -39,6 +38,7 @@ from ..runtime.messages import (
     TokenLogprob,
 )
 from .miniature import Job, Miniature, MiniBranch, words
+from .scripted_checks import satisfies
 
 _FACTS = Ready(model="scripted", context_length=1 << 20, vocab_size=50_000, eos_token_ids=(0,))
 _WON, _LOST, _ALONE = -0.1, -3.0, -1.0  # log-probability of each token of a choice
@@ -94,7 +94,7 @@ class ScriptedBackend:
 
     A request's script is found by its variable's name in `answers`, else by the first regex of `by_prompt` that is found in the prompt,
     else it is `default`. Without one the request fails with a ProgramError that says so, and so does an answer that breaks its constraint
-    (a regex or choice fully, a schema only as far as being JSON).
+    (a regex or choice fully, a schema only as far as being JSON, calls of tools by name and as JSON).
     """
 
     def __init__(
@@ -330,8 +330,10 @@ class ScriptedBackend:
         if not isinstance(answer.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ProgramError(f"the scripted answer for {name!r} is {answer.text!r}, not a text")
         is_complete = answer.finish_reason == "stop" and answer.failure is None
-        if is_complete and not _satisfies(answer.text, constraint):
-            raise ProgramError(f"the scripted {answer.text!r} for {name!r} breaks {constraint!r}")
+        if is_complete and not satisfies(answer.text, constraint):
+            raise ProgramError(
+                f"the scripted {answer.text!r} for {name!r} breaks {constraint!r:.200}"
+            )
         return Output(
             answer.text,
             self._branches.ids(answer.text),
@@ -355,19 +357,3 @@ class ScriptedBackend:
         with self._lock:
             usage = self._branches.compute(branch, 0)
         return Scored(message.request, token_ids, logprobs, usage)
-
-
-def _satisfies(text: str, constraint: Spec | None) -> bool:
-    if isinstance(constraint, Regex):
-        try:
-            return re.fullmatch(constraint.pattern, text) is not None
-        except re.error:  # \p{L} and the like, which the grammar reads and Python does not
-            return True
-    if isinstance(constraint, Choice):
-        return text in constraint.options
-    if isinstance(constraint, JsonSchema):
-        try:
-            json.loads(text)
-        except ValueError:
-            return False
-    return True

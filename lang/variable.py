@@ -25,6 +25,16 @@ _NUM_STATE_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """One output of a gen that is asked again when its value is refused."""
+
+    text: str
+    error: Exception | None
+    """Why it was refused; None of the good one."""
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
 class Meta:
     """What is known of one gen or select besides its value."""
 
@@ -44,9 +54,15 @@ class Meta:
     """Characters of the prompt that no token spells."""
     scores: dict[str, float] = field(default_factory=dict[str, float])
     """Of a select: each choice's score; at temperature 0 the largest won."""
+    num_retries: int = 0
+    """How often it was asked anew because a request had failed."""
+    attempts: tuple[Attempt, ...] = ()
+    """Of a gen with `max_reasks`: every output, the last one included; `usage` is that of all."""
+    reasoning: str = ""
+    """Of `separate_reasoning`: what the model thought."""
 
     @staticmethod
-    def of(name: str, finished: Finished) -> Meta:
+    def of(name: str, finished: Finished, num_retries: int = 0) -> Meta:
         """The meta data of a gen."""
         first = finished.outputs[0]
         return Meta(
@@ -60,6 +76,7 @@ class Meta:
             matched_stop=first.matched_stop,
             seed=finished.seed,
             replaced=finished.replaced,
+            num_retries=num_retries,
         )
 
 
@@ -94,9 +111,11 @@ class Variable:
         "meta",
         "name",
         "num_outputs",
+        "num_retries",
         "place",
         "request",
         "streamed",
+        "turn",
     )
 
     def __init__(
@@ -122,6 +141,10 @@ class Variable:
         self.streamed: list[str] | None = (
             None  # of a live run: new text of the first output as it came
         )
+        self.turn: Future[None] | None = (
+            None  # of a result that needs the program's thread: kept when there is something to do
+        )
+        self.num_retries = 0
         self.is_refusal_met = False  # the program itself has met the error of its value
         self._cached: list[Any] = []
         self._refusal: Exception | None = None
@@ -159,7 +182,7 @@ class Variable:
         self.meta, self.chosen = meta, chosen
         if self.before is not None:
             self.failure = self.before.failure
-        self.done.set_result(None)
+        self._be_done()
 
     def fail(self, failure: Failure) -> None:
         """No result will come. An error before it on the branch is the cause that counts."""
@@ -167,7 +190,34 @@ class Variable:
             return
         earlier = self.before.failure if self.before is not None else None
         self.failure = earlier or failure
+        self._be_done()
+
+    def judge(self, value: object, refusal: Exception | None) -> None:
+        """The value is known before the result is settled, or why there is none."""
+        if refusal is None:
+            self._cached.append(value)
+        else:
+            refusal.add_note(f"reading {self.name!r}, set at {self.place}")
+            self._refusal = refusal
+
+    def pending_before(self) -> list[Variable]:
+        """Those before it on the branch that need the program's thread and are not done, oldest first."""
+        found: list[Variable] = []
+        before = self.before
+        while before is not None and not before.done.done():
+            if before.turn is not None:
+                found.append(before)
+            before = before.before
+        return found[::-1]
+
+    def ring(self) -> None:
+        """Who waits for it has something to do."""
+        if self.turn is not None and not self.turn.done():
+            self.turn.set_result(None)
+
+    def _be_done(self) -> None:
         self.done.set_result(None)
+        self.ring()
 
     def _decoded(self) -> object:
         if self.chosen is not None:
@@ -197,7 +247,21 @@ class Span:
         return Span(self.pieces, self.start, len(self.pieces) if self.end is None else self.end)
 
 
-Readable = Variable | Known | Span
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Something known of a gen besides its value, as a variable of its own."""
+
+    variable: Variable
+    read: Callable[[Meta], object]
+
+    def value(self) -> object:
+        """Only once the gen is done; raises what made it fail."""
+        if self.variable.failure is not None:
+            self.variable.failure.throw()
+        return self.read(self.variable.meta) if self.variable.meta is not None else None
+
+
+Readable = Variable | Known | Span | Derived
 
 
 def explain(error: BaseException, doing: str, place: Place, text_so_far: str) -> BaseException:

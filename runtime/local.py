@@ -11,6 +11,8 @@ from . import messages as m
 from .client import Client, Notice, OnDelta
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .progress import ItemProgress
 
 _TOKENIZE_S = 60.0  # a gateway answers in milliseconds; this long it is not there
@@ -21,6 +23,7 @@ class LocalBackend:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._vocabulary: m.Vocabulary | None = None
 
     @property
     def facts(self) -> m.Ready:
@@ -52,6 +55,20 @@ class LocalBackend:
         except WaitTimeout:
             future.cancel()
             raise TimedOut(f"no tokens of a text within {_TOKENIZE_S:g} s") from None
+
+    def token_texts(self, token_ids: Sequence[int]) -> tuple[str, ...]:
+        """What each token spells by itself, U+FFFD for bytes that are no whole character; waits for the gateway the first time."""
+        vocabulary: m.Vocabulary | None = self._vocabulary
+        if vocabulary is None:
+            future = self._client.request(m.VocabularyRequest(self._client.new_id("vocabulary")))
+            try:
+                found: m.Vocabulary = future.result(_TOKENIZE_S)
+            except WaitTimeout:
+                future.cancel()
+                raise TimedOut(f"no vocabulary within {_TOKENIZE_S:g} s") from None
+            vocabulary = self._vocabulary = found
+        spelled, special = vocabulary.token_bytes, vocabulary.special_tokens
+        return tuple(special.get(i) or spelled[i].decode(errors="replace") for i in token_ids)
 
     def progress(self, num_items: int) -> ItemProgress:
         """A bar for a batch of runs on this backend (see `lang.batch.HasProgress`)."""

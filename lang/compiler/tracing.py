@@ -93,7 +93,7 @@ class _Tracer:
     def wait(self, future: Future[Any], deadline: float | None) -> None:
         """The body, or the end of the run, waits for a result."""
         if not self._is_over:
-            self._reads += [a.number for a, each in self._asks if each.done is future]
+            self._reads += [a.number for a, each in self._asks if future in (each.done, each.turn)]
         while not future.done() and self._pending:
             message, promised = self._pending.pop(next(iter(self._pending)))
             try:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 ChoicesMethod = Literal[
     "token_length_normalized", "greedy_token_selection", "unconditional_likelihood_normalized"
 ]
+token_length_normalized: ChoicesMethod = "token_length_normalized"
+greedy_token_selection: ChoicesMethod = "greedy_token_selection"
+unconditional_likelihood_normalized: ChoicesMethod = "unconditional_likelihood_normalized"
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,20 @@ Pure text and data: no HTTP, tokens or processes. The calls' text format is that
     toolset.relaxed(error)      the tools with the argument unconstrained that the grammar compiler refused, and a warning; or None
     parser = toolset.parser()   parser.push(text) -> events, parser.finish() -> events; one parser per output
     collect(events)             (content, calls) of an answer that is not streamed
+    system_text, call_begin, call_end, result_text     the same text, for who writes conversations
 """
 
 from __future__ import annotations
 
 from .events import CallArguments, CallBegin, TextPiece, ToolCall, ToolEvent, collect
+from .hermes import call_begin, call_end, result_text, system_text
 from .parser import ToolTextParser
+from .tags import CALL_BEGIN, CALL_SEPARATOR
 from .toolset import Relaxed, Tool, ToolSet
 
 __all__ = [
+    "CALL_BEGIN",
+    "CALL_SEPARATOR",
     "CallArguments",
     "CallBegin",
     "Relaxed",
@@ -30,5 +35,9 @@ __all__ = [
     "ToolEvent",
     "ToolSet",
     "ToolTextParser",
+    "call_begin",
+    "call_end",
     "collect",
+    "result_text",
+    "system_text",
 ]

@@ -50,6 +50,11 @@ def call_end() -> str:
     return f"}}\n{CALL_END}"
 
 
+def result_text(content: str) -> str:
+    """The result of a call, as it stands in a user message."""
+    return f"<tool_response>\n{content}\n</tool_response>"
+
+
 def system_text(tools: Sequence[Mapping[str, Any]]) -> str:
     """What a system message says of `tools`, each as it stands in a request."""
     lines = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
@@ -73,7 +78,7 @@ def without_tool_roles(
     for message in messages:
         was_result, is_result = is_result, message["role"] in RESULT_ROLES
         if is_result:
-            text = f"<tool_response>\n{message['content']}\n</tool_response>"
+            text = result_text(message["content"])
             if was_result:
                 rewritten[-1]["content"] += f"\n{text}"
             else:

@@ -15,6 +15,7 @@ from http_server import served
 
 import radixlm
 from radixlm import ScriptedBackend
+from radixlm.lang.tools import call_text
 
 OVER_HTTP = (
     "openai_client"  # its main is given a server's address; test_openai_example.py has its script
@@ -46,9 +47,30 @@ SCRIPTS: dict[str, dict[str, Any]] = {
     },
     "self_consistency": {"reasoning": " 3 * 4", "answer": ["7", *["12"] * 13, *["7"] * 7]},
     "tool_agent": {
-        "step": ["stock", "multiply", "answer"],
-        "arguments": ['"bananas"', "[11, 3]"],
+        "thought": " Hm.",
+        "action": ["stock", "multiply", "finish"],
+        "arguments": ['{"item":"bananas"}', '{"a":11,"b":3}'],
         "answer": " the end",
+    },
+    "weather_agent": {
+        "answer": [
+            call_text("weather", city="Paris"),
+            call_text("local_time", city="Rome"),
+            "It is sunny.",
+            "Nine.",
+        ]
+    },
+    "ask_again": {
+        "slogan": lambda request: "Ride far." if "refused" in request.prompt else "one two " * 4,
+    },
+    "judge_answers": {
+        "answer": [" a", " b", " c", " d", " e"] * 2,
+        "verdict": [{"yes": -0.5, "no": -float(n)} for n in (1, 2, 5, 3, 4)] * 2,
+    },
+    "sglang_program": {
+        "tip": [" Run", " Rest"] * 2,
+        "verdict": "good",
+        "rating": '{"stars": 4, "useful": true}',
     },
     "tree_of_thought": {
         "next": lambda request: {choice: -float(len(choice)) for choice in request.choices}
@@ -64,7 +86,11 @@ SAYS = {
     "chat_with_memory": ["name: Ada, pet: a dog Rex | What is my name? -> name: Ada, pet: a dog Rex"],
     "map_reduce_summary": ["- Point 4.", "In one sentence: all of 4 points."],
     "self_consistency": ["one attempt:  7", "13 votes for 12", " 7 votes for 7"],
-    "tool_agent": ['stock: "bananas" = 11\nmultiply: [11, 3] = 33\nanswer: the end'],
+    "tool_agent": ['stock({"item":"bananas"}) = 11\nmultiply({"a":11,"b":3}) = 33\nthe end'],
+    "weather_agent": ['weather({"city": "Paris"}) = sunny, 21 degrees -> It is sunny.', "-> Nine."],
+    "ask_again": ["    refused: one two one two one two one two", "\nRide far.\n"],
+    "judge_answers": ["  4.50  c", "  0.50  a", "were cached"],
+    "sglang_program": ["assistant 1. Run. 2. Rest.", '{"stars": 4, "useful": true} and good'],
     "tree_of_thought": [
         "Drink the tea. Boil the water. Put a tea bag into the cup. Pour the hot water over the tea bag."
     ],
@@ -99,7 +125,12 @@ def test_an_example_runs_on_scripted_answers(name: str, capsys: pytest.CaptureFi
     assert not backend.open_branches
 
 
-VARYING = {"hello", "tool_agent"}  # in how many lines they print: that is up to the model
+VARYING = {
+    "hello",
+    "tool_agent",
+    "ask_again",
+    "sglang_program",
+}  # in how many lines they print: that is up to the model
 
 
 @pytest.mark.model

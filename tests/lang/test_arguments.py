@@ -25,7 +25,7 @@ def backend() -> ScriptedBackend:
         ({"stile": "x"}, "style"),
         ({"qestion": "x"}, "question"),
         ({"temprature": 1.0}, "temperature"),
-        ({"max_new_tokens": 9}, "max_tokens"),
+        ({"max_token": 9}, "max_tokens"),
         ({"timeout": 9}, "timeout_s"),
         ({"name_space": "x"}, "namespace"),
     ],

@@ -86,9 +86,11 @@ int main(int argc, char** argv) {
     stack.push_back({floats(hidden, 1, 0.1f), floats(hidden, 1, 0.1f), linear(kind, (heads + 2 * kv_heads) * head_dim, hidden),
                      linear(kind, hidden, heads * head_dim), linear(kind, 2 * inner, hidden), linear(kind, hidden, inner)});
   Weights weights{};
-  weights.shape = {layers, hidden, heads, kv_heads, head_dim, inner, vocab, context, head_dim, 16, kv_kind, threads};
-  weights.shape.epsilon = 1e-5f;
-  weights.shape.page_cells = 16 * kv_heads, weights.shape.side_cells = slots * kv_heads, weights.shape.layer_cells = 2 * slots * kv_heads;
+  Shape& shape = weights.shape;
+  shape.num_layers = layers, shape.hidden = hidden, shape.num_heads = heads, shape.num_kv_heads = kv_heads, shape.head_dim = head_dim;
+  shape.inner = inner, shape.vocab = vocab, shape.context = context, shape.num_rotary = head_dim, shape.page_size = 16;
+  shape.kv_kind = kv_kind, shape.num_threads = threads, shape.epsilon = 1e-5f;
+  shape.page_cells = 16 * kv_heads, shape.side_cells = slots * kv_heads, shape.layer_cells = 2 * slots * kv_heads;
   weights.layers = stack.data();
   weights.embedding = weights.head = linear(kind, vocab, hidden);
   weights.final_norm = floats(hidden, 1, 0.1f);
