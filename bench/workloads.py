@@ -1,16 +1,30 @@
-"""The workloads of `bench_programs.py`: programs as people write them, small enough for a CPU. Each is a program and the items of a batch."""
+"""The workloads of `radixlm bench programs`: programs as people write them, small enough for a CPU.
+
+Owns the programs and the items that each is run with. They follow the kinds of the SGLang paper (L. Zheng et al., "SGLang: Efficient Execution of
+Structured Language Model Programs", 2024): few-shot, choosing an ending, ReAct over recorded observations, a judge that forks, tree and skeleton of
+thought, JSON by a regex, chats. Knows no engine and no measurement.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from radixlm import Program, State, assistant, function, gen, select, system, user
+from radixlm.lang.function import Program, function
+from radixlm.lang.primitives.gen import gen
+from radixlm.lang.primitives.roles import assistant, system, user
+from radixlm.lang.primitives.select import select
+from radixlm.lang.state import State
+
+if TYPE_CHECKING:
+    from radixlm.runtime.messages import TokenLogprob
 
 RULES = "Answer in one short sentence. Be exact, be kind, and never invent a fact. "
 SHOTS = "".join(
-    f"Question: What is {a} plus {b}?\nAnswer: {a + b}\n\n" for a, b in zip(range(3, 19), range(20, 36), strict=True)
+    f"Question: What is {a} plus {b}?\nAnswer: {a + b}\n\n" for a, b in zip(range(3, 23), range(20, 40), strict=True)
 )  # fmt: skip
+ENDINGS = (" it was cold.", " it sang.", " he slept.", " they paid.")
 WORDS = ("river", "library", "bicycle", "garden", "winter", "bridge", "market", "teacher")
 CHARACTER = (
     r'\{\n    "name": "[A-Z][a-z ]{2,20}",\n    "house": "(Gryffindor|Slytherin|Ravenclaw|Hufflepuff)",\n'
@@ -21,20 +35,48 @@ CHARACTER = (
 
 @function
 def few_shot(s: State, question: str) -> None:
+    """Twenty examples, then a question."""
     s += SHOTS + f"Question: {question}\nAnswer:" + gen("answer", max_tokens=4)
 
 
 @function
 def endings(s: State, start: str) -> None:
-    s += (
-        SHOTS
-        + f"Sentence: {start}"
-        + select("end", [" it was cold.", " it sang.", " he slept.", " they paid."])
-    )
+    """The likeliest of four endings, as one request."""
+    s += SHOTS + f"Sentence: {start}" + select("end", ENDINGS)
+
+
+@function
+def endings_apart(s: State, start: str) -> None:
+    """The same by four requests of one ending each, over one prefix."""
+    s += SHOTS + f"Sentence: {start}"
+    forks = s.fork(4)
+    forks += lambda i: select("end", [ENDINGS[i]])
+    scores = [fork.get_meta("end").scores[fork["end"]] for fork in forks]
+    s += ENDINGS[scores.index(max(scores))]
+
+
+@function
+def endings_as_prompts(s: State, start: str) -> None:
+    """The same by four prompts that are scored from their first token on, which is what a completion API with `echo` does."""
+    s += SHOTS + f"Sentence: {start}"
+    forks = s.fork(5)
+    for fork, ending in zip(forks, ("", *ENDINGS), strict=True):
+        fork += ending
+        fork += gen("end", max_tokens=1, prompt_logprobs=0, prompt_logprobs_start=0)
+    found = [fork.get_meta("end").prompt_logprobs or () for fork in forks]
+    num_before = len(found[0])
+    scores = [_mean(each[num_before:]) for each in found[1:]]
+    s += ENDINGS[scores.index(max(scores))]
+
+
+def _mean(entries: Sequence[TokenLogprob | None]) -> float:
+    values = [entry.logprob for entry in entries if entry is not None]
+    return sum(values) / max(len(values), 1)
 
 
 @function
 def react(s: State, question: str, steps: int = 3) -> None:
+    """Thoughts between observations that were recorded."""
     s += RULES + f"Question: {question}\n"
     for step in range(steps):
         s += f"Thought {step}:" + gen("thought", max_tokens=8, stop="\n")
@@ -44,6 +86,7 @@ def react(s: State, question: str, steps: int = 3) -> None:
 
 @function
 def judge(s: State, essay: str) -> None:
+    """Six judges of one essay, then a grade over all."""
     s += system(RULES) + user(f"Read: {essay}. Then judge it.")
     sides = ("clarity", "humour", "depth", "order", "style", "truth")
     forks = s.fork(6)
@@ -54,6 +97,7 @@ def judge(s: State, essay: str) -> None:
 
 @function
 def tree_of_thought(s: State, question: str) -> None:
+    """Three ideas, three on each, two on each of those."""
     s += RULES + f"Problem: {question}\n"
     level = [s]
     for width in (3, 3, 2):
@@ -65,6 +109,7 @@ def tree_of_thought(s: State, question: str) -> None:
 
 @function
 def skeleton(s: State, topic: str) -> None:
+    """Points first, then each in full, side by side."""
     s += RULES + f"Three points about the {topic}:" + gen("points", max_tokens=16)
     forks = s.fork(3)
     forks += lambda i: f"\nPoint {i + 1} in full:" + gen("point", max_tokens=16)
@@ -74,6 +119,7 @@ def skeleton(s: State, topic: str) -> None:
 
 @function
 def character(s: State, name: str) -> None:
+    """JSON whose shape a regex gives."""
     s += f"{name} is a character of a story. Their file:\n" + gen(
         "file", max_tokens=140, regex=CHARACTER
     )
@@ -81,6 +127,7 @@ def character(s: State, name: str) -> None:
 
 @function
 def chat(s: State, topic: str, num_tokens: int) -> None:
+    """Three turns."""
     s += system(RULES)
     for turn in range(3):
         s += user(f"Tell me more of the {topic}, part {turn}.")
@@ -101,13 +148,13 @@ def agent(s: State, kind: str, number: int) -> None:
 
 @dataclass(frozen=True)
 class Workload:
-    """`num_pages`: of a cache that is too small, else it fits."""
+    """`num_pages`: of a cache that is too small, else it fits. `others` do the same task in another way."""
 
     name: str
     program: Program
     items: list[dict[str, Any]]
     num_pages: int = 0
-    options: dict[str, Any] = field(default_factory=dict)
+    others: Mapping[str, Program] = field(default_factory=dict[str, Program])
 
 
 def workloads(scale: int) -> list[Workload]:
@@ -116,7 +163,10 @@ def workloads(scale: int) -> list[Workload]:
     agents = [{"kind": WORDS[i % 4], "number": i} for i in range(16)]
     return [
         Workload("few-shot", few_shot, [{"question": f"What is {i} plus 2?"} for i in range(8 * scale)]),
-        Workload("select of 4", endings, [{"start": f"On the {word}"} for word in words]),
+        Workload(
+            "select of 4", endings, [{"start": f"On the {word}"} for word in words],
+            others={"four requests": endings_apart, "four scored prompts": endings_as_prompts},
+        ),
         Workload("react replay", react, [{"question": f"Who built the {word}?"} for word in words]),
         Workload("judge, fork 6", judge, [{"essay": f"The {word} and its people"} for word in words]),
         Workload("tree of thought 3x3x2", tree_of_thought, [{"question": f"How to find the {word}"} for word in words[: 2 * scale]]),
