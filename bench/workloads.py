@@ -84,10 +84,31 @@ def react(s: State, question: str, steps: int = 3) -> None:
     s += "Answer:" + gen("answer", max_tokens=6)
 
 
+def _essay(word: str) -> str:
+    """Six sentences, as short as an essay can be."""
+    return (
+        f"Every morning the {word} is the first thing that people here see, and the last that they speak of at night. "
+        f"My grandmother said that a town without its {word} would be a house without a door. "
+        "She had come by train, with one suitcase, in a year when nobody wanted to stay. "
+        f"What kept her was neither work nor love: it was the {word}, and how the light fell on it. "
+        "I did not understand her until I was grown, and far away, and it rained for a week. "
+        f"Now I know that we do not choose a place; a {word} chooses us, and waits."
+    )
+
+
+def _problem(word: str, number: int) -> str:
+    """A task in words, of the kind that schools set."""
+    return (
+        f"At the {word}, {number + 12} visitors come in the first hour and {number + 5} more in each hour after it. "
+        f"A third of all visitors buy a ticket for {number + 4} coins, and the others go in free. "
+        f"The keeper pays {number + 9} coins an hour for light. How many coins are left after four hours?"
+    )
+
+
 @function
 def judge(s: State, essay: str) -> None:
     """Six judges of one essay, then a grade over all."""
-    s += system(RULES) + user(f"Read: {essay}. Then judge it.")
+    s += system(RULES) + user(f"Read this essay, then judge it. {essay}")
     sides = ("clarity", "humour", "depth", "order", "style", "truth")
     forks = s.fork(6)
     forks += lambda i: user(f"Its {sides[i]}?") + assistant(gen("verdict", max_tokens=8))
@@ -168,8 +189,8 @@ def workloads(scale: int) -> list[Workload]:
             others={"four requests": endings_apart, "four scored prompts": endings_as_prompts},
         ),
         Workload("react replay", react, [{"question": f"Who built the {word}?"} for word in words]),
-        Workload("judge, fork 6", judge, [{"essay": f"The {word} and its people"} for word in words]),
-        Workload("tree of thought 3x3x2", tree_of_thought, [{"question": f"How to find the {word}"} for word in words[: 2 * scale]]),
+        Workload("judge, fork 6", judge, [{"essay": _essay(word)} for word in words]),
+        Workload("tree of thought 3x3x2", tree_of_thought, [{"question": _problem(word, number)} for number, word in enumerate(words[: 2 * scale])]),
         Workload("skeleton of thought", skeleton, [{"topic": word} for word in words]),
         Workload("json character", character, [{"name": word.title()} for word in words[: 2 * scale]]),
         Workload("chat, short", chat, [{"topic": word, "num_tokens": 4} for word in words]),
