@@ -215,7 +215,8 @@ def trace_program(
         try:
             go()
         finally:  # of a program that failed, what it did until then
-            show_trace(tracing, as_text=not as_json, as_json=as_json, html=html, svg=svg)
+            if tracing is not None:
+                show_trace(tracing, as_text=not as_json, as_json=as_json, html=html, svg=svg)
 
 
 @app.command(cls=PanelCommand)

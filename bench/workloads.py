@@ -50,7 +50,7 @@ def endings_apart(s: State, start: str) -> None:
     """The same by four requests of one ending each, over one prefix."""
     s += SHOTS + f"Sentence: {start}"
     forks = s.fork(4)
-    forks += lambda i: select("end", [ENDINGS[i]])
+    forks += [select("end", [ending]) for ending in ENDINGS]
     scores = [fork.get_meta("end").scores[fork["end"]] for fork in forks]
     s += ENDINGS[scores.index(max(scores))]
 
@@ -111,7 +111,7 @@ def judge(s: State, essay: str) -> None:
     s += system(RULES) + user(f"Read this essay, then judge it. {essay}")
     sides = ("clarity", "humour", "depth", "order", "style", "truth")
     forks = s.fork(6)
-    forks += lambda i: user(f"Its {sides[i]}?") + assistant(gen("verdict", max_tokens=8))
+    forks += [user(f"Its {side}?") + assistant(gen("verdict", max_tokens=8)) for side in sides]
     forks.join()
     s += user("; ".join(s["verdict"])) + assistant(gen("grade", max_tokens=4))
 
@@ -133,7 +133,7 @@ def skeleton(s: State, topic: str) -> None:
     """Points first, then each in full, side by side."""
     s += RULES + f"Three points about the {topic}:" + gen("points", max_tokens=16)
     forks = s.fork(3)
-    forks += lambda i: f"\nPoint {i + 1} in full:" + gen("point", max_tokens=16)
+    forks += [f"\nPoint {i + 1} in full:" + gen("point", max_tokens=16) for i in range(3)]
     forks.join("concat")
     s += "\nIn short:" + gen("end", max_tokens=8)
 
@@ -162,7 +162,9 @@ def agent(s: State, kind: str, number: int) -> None:
     s += user(f"Task {number}.") + assistant(gen("plan", max_tokens=10))
     if number % 2:
         forks = s.fork(2 + number % 3)
-        forks += lambda i: user(f"Try {i}.") + assistant(gen("try", max_tokens=8))
+        forks += [
+            user(f"Try {i}.") + assistant(gen("try", max_tokens=8)) for i in range(len(forks))
+        ]
         forks.join()
     s += user("And then?") + assistant(gen("then", max_tokens=8) + select("done", ["yes", "no"]))
 

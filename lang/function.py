@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial, update_wrapper
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, overload
 
 from ..errors import ProgramError
 from .arguments import Arguments
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from contextlib import AbstractContextManager
 
+    # a bare `Program` is one of any parameters
+    from typing_extensions import ParamSpec, TypeVar
+
     from .backend import Backend, HasBackend
     from .batch import BatchProgress
     from .companion import Companion
@@ -31,11 +34,21 @@ if TYPE_CHECKING:
     from .live_state import LiveState
     from .state import State
 
+    P = ParamSpec("P", default=...)
+    R = TypeVar("R", default=Any)
+else:
+    from typing import ParamSpec, TypeVar
 
-class Program:
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+
+class Program(Generic[P, R]):
     """A program. Call `run` to execute it; calling it with a state, inside another program, runs it in place."""
 
-    def __init__(self, body: Callable[..., Any], bound: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, body: Callable[Concatenate[State, P], R], bound: Mapping[str, Any] | None = None
+    ) -> None:
         """ProgramError if `body` is async, a generator, takes no state, or calls a parameter as an option of `run`."""
         self._body = body
         self._arguments = Arguments(body)
@@ -45,7 +58,7 @@ class Program:
     def __repr__(self) -> str:
         return f"<program {self._arguments.name}>"
 
-    def __call__(self, s: State, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, s: State, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the body on the state of another program, in place; returns what it returns. ProgramError for wrong arguments."""
         from .state import State
 
@@ -59,9 +72,10 @@ class Program:
         }
         given = {**own, **kwargs}
         self._arguments.check(args, given)
-        return self._body(s, *args, **given)
+        body: Callable[..., R] = self._body  # bound arguments need not be given
+        return body(s, *args, **given)
 
-    def compile(self, *args: Any, **kwargs: Any) -> CompiledProgram:
+    def compile(self, *args: Any, **kwargs: Any) -> CompiledProgram[P, R]:
         """The same program with a plan of what it does, found by running its body a few times on placeholders for results.
 
         `args` and `kwargs` are a sample of what it will be run with. Results do not depend on the plan: it tells the runtime what comes
@@ -75,12 +89,12 @@ class Program:
         """What the program does with these arguments, as a graph: `print` it, or `.svg()`. See `compile`."""
         return self.compile(*args, **kwargs).drawing
 
-    def bind(self, **kwargs: Any) -> Program:
+    def bind(self, **kwargs: Any) -> Program[..., R]:
         """The same program with arguments of its function, or options of its runs, given in advance; a run may override them."""
         self._arguments.split(kwargs)
         return self._with({**self._bound, **kwargs})
 
-    def _with(self, bound: Mapping[str, Any]) -> Program:
+    def _with(self, bound: Mapping[str, Any]) -> Program[..., R]:
         return Program(self._body, bound)
 
     @overload
@@ -315,6 +329,10 @@ class Program:
         """What the runs of a batch ask, until its last item was taken."""
         return nullcontext(backend)
 
+    def _companion(self, backend: Backend) -> Companion | None:
+        """What goes along with a run that asks `backend`, unless another one is given."""
+        return None
+
     def _check_item(self, index: int, item: object, shared: Mapping[str, Any]) -> None:
         if not isinstance(item, Mapping):
             raise ProgramError(f"{item!r:.80} is not a dict of arguments", place=f"batch[{index}]")
@@ -352,17 +370,20 @@ class Program:
             namespace=of_run.get("namespace", ""),
             strict_text=of_run.get("strict_text", False),
         )
-        state = State(Branch(run, companion=companion or ALONE))
+        along = companion or self._companion(run.backend) or ALONE
+        state = State(Branch(run, companion=along))
         return Call(run, state, partial(_invoke, self._body, args, own))
 
 
 @overload
-def function(body: Callable[..., Any]) -> Program: ...
+def function(body: Callable[Concatenate[State, P], R]) -> Program[P, R]: ...
 @overload
-def function(body: None = None) -> Callable[[Callable[..., Any]], Program]: ...
 def function(
-    body: Callable[..., Any] | None = None,
-) -> Program | Callable[[Callable[..., Any]], Program]:
+    body: None = None,
+) -> Callable[[Callable[Concatenate[State, P], R]], Program[P, R]]: ...
+def function(
+    body: Callable[Concatenate[State, P], R] | None = None,
+) -> Program[P, R] | Callable[[Callable[Concatenate[State, P], R]], Program[P, R]]:
     """Make a program of a function whose first parameter is the state: `@function def f(s, question): s += ... + gen("answer")`."""
     return Program if body is None else Program(body)
 
