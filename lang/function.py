@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator, Iterator
     from concurrent.futures import Future
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     # a bare `Program` is one of any parameters
     from typing_extensions import ParamSpec, TypeVar
@@ -88,6 +89,24 @@ class Program(Generic[P, R]):
     def graph(self, *args: Any, **kwargs: Any) -> Drawing:
         """What the program does with these arguments, as a graph: `print` it, or `.svg()`. See `compile`."""
         return self.compile(*args, **kwargs).drawing
+
+    def save(self, path: str | Path, *args: Any, **kwargs: Any) -> None:
+        """Write what the program does to a file of JSON, from which `Program.load` makes a program without this one's Python.
+
+        `args` and `kwargs` are a sample of its arguments, each a text; bound ones are saved as they are, options of runs are not. It is traced as by
+        `compile`. ProgramError, with its line, for a program that cannot be saved because it may do something else for other texts.
+        """
+        from .compiler.saving import script_of
+        from .compiler.script import write
+
+        write(script_of(Program(self._body, self._bound), args, kwargs), path)
+
+    @staticmethod
+    def load(path: str | Path) -> Program[..., Any]:
+        """The program in a file that `save` wrote. ConfigError, with its place, for a file that is damaged or of another version."""
+        from .compiler.playing import load
+
+        return load(path)
 
     def bind(self, **kwargs: Any) -> Program[..., R]:
         """The same program with arguments of its function, or options of its runs, given in advance; a run may override them."""

@@ -32,8 +32,11 @@ class State(ReadableState):
 
     def __iadd__(self, value: Node | str) -> State:
         """Append text or nodes. Returns at once; results are waited for where they are read."""
-        as_node(value).submit(self._branch)
+        self._append(as_node(value))
         return self
+
+    def _append(self, node: Node) -> None:
+        node.submit(self._branch)
 
     def system(self, content: Node | str | None = None) -> AbstractContextManager[State]:
         """`with s.system(): s += ...`, or `s.system("...")`."""
@@ -50,20 +53,20 @@ class State(ReadableState):
     def role(self, role: str, content: Node | str | None = None) -> AbstractContextManager[State]:
         """A chat message of any role the model's template knows."""
         if content is not None:
-            Role(role, as_node(content)).submit(self._branch)
+            self._append(Role(role, as_node(content)))
             return _nothing(self)
         return self._role_block(role)
 
     @contextmanager
     def _role_block(self, role: str) -> Generator[State]:
-        BeginRole(role).submit(self._branch)
+        self._append(BeginRole(role))
         try:
             yield self
         except BaseException:
             with suppress(ProgramError):  # the block's own error counts
-                EndRole(role).submit(self._branch)
+                self._append(EndRole(role))
             raise
-        EndRole(role).submit(self._branch)
+        self._append(EndRole(role))
 
     @contextmanager
     def var_scope(self, name: str) -> Generator[State]:

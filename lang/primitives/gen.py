@@ -84,7 +84,7 @@ def gen(
         constraint, decode = typed.spec, typed.decode
     elif found is not None:
         constraint = text_spec(*found)
-        decode = partial(_choice_of, check_choices(choices)) if choices is not None else text_of
+        decode = partial(choice_of, check_choices(choices)) if choices is not None else text_of
     own = _own_options(max_tokens, options, options_of_constraint)
     return Gen(checked_name(name), own, constraint, decode)
 
@@ -127,7 +127,8 @@ def gen_string(
     return _typed(name, max_tokens, options, spec, json.loads)
 
 
-def _choice_of(choices: tuple[str, ...], output: Output) -> object:
+def choice_of(choices: tuple[str, ...], output: Output) -> object:
+    """The value of an output that is to be one of `choices`."""
     return output.text if output.text in choices else complete_text(output)
 
 
