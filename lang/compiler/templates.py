@@ -24,10 +24,10 @@ def row_of(
         ((source, row) for source, row in sources.items() if len(set(row)) > 1),
         key=lambda pair: -len(pair[1][0]),
     )
-    begin = (0,) * len(texts)
+    begin: tuple[int, ...] = (0,) * len(texts)
     end = tuple(map(len, texts))
     came_by: dict[tuple[int, ...], tuple[tuple[int, ...], Source | str] | None] = {begin: None}
-    todo = [begin]
+    todo: list[tuple[int, ...]] = [begin]
     while todo:
         place = todo.pop()
         if place == end:

@@ -35,7 +35,7 @@ _FACTS = Ready("placeholders", context_length=1 << 20, vocab_size=1 << 16, eos_t
 _QUOTES = ("‹›", "«»")  # around free placeholders, so that they are found again in later text
 
 
-class _TooLong(BaseException):
+class TooLong(BaseException):
     """Not an Exception, so that a body that catches those ends all the same."""
 
 
@@ -48,7 +48,7 @@ def trace(program: Program, args: Sequence[Any], given: Mapping[str, Any], varia
     stopped = ""
     try:
         execute(Call(call.run, call.state, body))
-    except _TooLong:
+    except TooLong:
         stopped = f"it took more than {MAX_STEPS} steps"
     except Exception as error:  # noqa: BLE001  the user's code met a placeholder
         stopped = f"{type(error).__name__}: {error}"
@@ -156,7 +156,7 @@ class Tracer:
             return
         self._num_steps += 1
         if self._num_steps > MAX_STEPS:
-            raise _TooLong
+            raise TooLong
         self._recorders[branch].steps.append(step)
 
     def add_text(self, branch: int, text: str) -> None:

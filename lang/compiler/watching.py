@@ -1,8 +1,7 @@
 """A traced run under observation: every node, fork and value in the program's order, and whether Python decided anything by a text.
 
-Owns the watched state and text, and the log. The log is what the state was told, so it holds what each gen and select was asked for itself. A watched
-text is a str that tells the log when it is looked into: compared, measured, searched, changed. What is made of it by `+`, `join` or an f-string is
-text as it came and may be saved; anything else may be another way of the program for another text. Must not know files or how a log is compared.
+Owns the watched state and the log. The log is what the state was told, so it holds what each gen and select was asked for itself. Texts that the
+program gets in hand are watched ones (`watched_text.py`). Must not know files or how a log is compared.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import ProgramError
@@ -42,10 +42,11 @@ from .script import (
     TextValue,
     Value,
 )
-from .tracing import Tracer
+from .tracing import MAX_STEPS, TooLong, Tracer
+from .watched_text import WatchedText
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
 
     from ...runtime.messages import Usage
     from ..branch import Branch
@@ -57,11 +58,6 @@ if TYPE_CHECKING:
 _HINT = "Only a program that does the same whatever its texts are can be saved; compile and run this one"
 _LANG = str(Path(__file__).parents[1])
 _READERS = {__file__, f"{_LANG}/reading.py"}
-_FOR_TEXT = {
-    "__add__", "__class__", "__delattr__", "__dir__", "__doc__", "__format__", "__getattribute__", "__getnewargs__",
-    "__getstate__", "__init__", "__init_subclass__", "__new__", "__reduce__", "__reduce_ex__", "__setattr__", "__sizeof__",
-    "__str__", "__subclasshook__",
-}  # fmt: skip
 
 
 def _is_read_by_user() -> bool:
@@ -121,53 +117,6 @@ class Log:
     def decided(self, what: str) -> None:
         """Python looked into a text."""
         self.decisions.append((what, user_place()))
-
-
-class WatchedText(str):
-    """See the module. `source` is the ask and its output, or the argument, that it is as a whole."""
-
-    log: Log
-    source: tuple[int, int] | None
-
-    @staticmethod
-    def of(text: str, log: Log, source: tuple[int, int] | None = None) -> WatchedText:
-        """`text`, watched."""
-        watched = WatchedText(text)
-        watched.log, watched.source = log, source
-        return watched
-
-    def __str__(self) -> str:
-        return self
-
-    def __format__(self, format_spec: str) -> str:
-        if format_spec:
-            self.log.decided("a format")
-        return str.__format__(self, format_spec)
-
-    def __add__(self, other: str) -> str:
-        if not isinstance(other, str):  # pyright: ignore[reportUnnecessaryIsInstance]  a node
-            return NotImplemented
-        return WatchedText.of(str.__add__(self, other), self.log)
-
-    def __radd__(self, other: str) -> str:
-        return WatchedText.of(str.__add__(other, self), self.log)
-
-
-def _watching(name: str) -> Callable[..., Any]:
-    plain = getattr(str, name)
-
-    def method(self: WatchedText, *args: Any, **kwargs: Any) -> Any:
-        caller = sys._getframe(1).f_code.co_filename  # pyright: ignore[reportPrivateUsage]
-        if not caller.startswith(_LANG):
-            self.log.decided(f"str.{name}")
-        return plain(self, *args, **kwargs)
-
-    return method
-
-
-for _name in set(dir(str)) - _FOR_TEXT:
-    if callable(getattr(str, _name)):
-        setattr(WatchedText, _name, _watching(_name))
 
 
 class WatchedState(State):
@@ -231,13 +180,13 @@ class WatchedState(State):
 
     def value_of(self, variable: Variable) -> Any:
         """As of a state, watched."""
-        value = super().value_of(variable)
+        value: Any = super().value_of(variable)
         ask = self.log.asks.index(variable)
         self.log.saw(ask)
         if type(value) is str:
             return WatchedText.of(value, self.log, (ask, 0))
-        if type(value) is list and variable.num_outputs > 1:
-            items = cast("list[Any]", value)
+        if isinstance(value, list) and variable.num_outputs > 1:
+            items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]  of any type
             if all(type(item) is str for item in items):
                 return [WatchedText.of(item, self.log, (ask, i)) for i, item in enumerate(items)]
         if not _is_read_by_user():
@@ -313,6 +262,10 @@ class WatchedState(State):
                 self.log.saw(self.log.asks.index(piece))
         return super().own_nodes()
 
+    def begin(self) -> None:
+        """This is the program's own branch: number 0."""
+        self.log.number(self._branch)
+
     def returned(self, value: Any) -> None:
         """The program is over."""
         texts: list[str] = []
@@ -358,7 +311,7 @@ def watch(program: Program, args: Sequence[Any], given: Mapping[str, Any], varia
 
     def body(state: State) -> Any:
         seen = WatchedState.of(state, log)
-        log.number(seen._branch)
+        seen.begin()
         value = call.body(seen)
         seen.returned(value)
         return value
@@ -367,8 +320,13 @@ def watch(program: Program, args: Sequence[Any], given: Mapping[str, Any], varia
         execute(Call(call.run, call.state, tracer.recorded(body)))
     except ProgramError:
         raise
+    except TooLong:
+        raise ProgramError(f"it takes more than {MAX_STEPS} steps", hint=_HINT) from None
     except Exception as error:
+        own = [f for f in extract_tb(error.__traceback__) if not f.filename.startswith(_LANG)]
         raise ProgramError(
-            f"it cannot go on with a placeholder: {type(error).__name__}: {error}", hint=_HINT
+            f"it cannot go on with a placeholder: {type(error).__name__}: {error}",
+            place=f"{own[-1].filename}:{own[-1].lineno}" if own else "",
+            hint=_HINT,
         ) from error
     return log
