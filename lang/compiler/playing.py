@@ -35,6 +35,7 @@ from .script import (
     Scope,
     SetValue,
     TextValue,
+    Wait,
     read,
 )
 
@@ -146,6 +147,8 @@ class _Player:
                 self._scopes.pop().__exit__(None, None, None)
             case SetValue(name=name, value=value):
                 s[name] = self._value(value)
+            case Wait():
+                s.sync()
             case End():
                 s.close()
             case Return():

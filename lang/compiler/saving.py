@@ -55,7 +55,7 @@ def script_of(program: Program, args: Sequence[Any], given: Mapping[str, Any]) -
             )
     logs = [watch(program, args, given, variant) for variant in range(4)]
     _check_ways(logs)
-    while len(logs) < _MOST_RESULTS and _has_doubles(_results(logs)):
+    while len(logs) < _MOST_RESULTS and not _are_all_own(_results(logs)):
         logs += [watch(program, args, given, len(logs) + i) for i in range(4)]
     rows = {Argument(name): [value] * len(logs) for name, value in values.items()}
     for name, value in values.items():
@@ -102,8 +102,9 @@ def _results(logs: Sequence[Log]) -> dict[Source, list[str]]:
     return found
 
 
-def _has_doubles(rows: Mapping[Source, Sequence[str]]) -> bool:
-    return len(set(map(tuple, rows.values()))) < len(rows)
+def _are_all_own(results: Mapping[Source, Sequence[str]]) -> bool:
+    rows = [tuple(row) for row in results.values()]
+    return all(_is_own(row, rows) for row in rows)
 
 
 def _step(logs: Sequence[Log], index: int, sources: Mapping[Source, Sequence[str]]) -> Step:
@@ -147,18 +148,17 @@ def _check_used(
             used.update(_drawn(step.parts))
         elif isinstance(step, SetValue | Return):
             used.update(_drawn_by(step.value))
-    for ask, place in logs[0].read.items():
-        if ask not in used:
-            row = tuple(sources[Result(ask)])
-            same = len(set(row)) == 1 or [tuple(each) for each in sources.values()].count(row) > 1
-            why = (
-                "has no placeholder of its own"
-                if same
-                else "is read, and stands nowhere afterwards"
-            )
-            raise ProgramError(
-                f"the result of {logs[0].asks[ask].name!r} {why}", place=str(place), hint=_HINT
-            )
+    rows = [tuple(row) for row in sources.values()]
+    own = {ask for ask in range(len(logs[0].asks)) if _is_own(tuple(sources[Result(ask)]), rows)}
+    lost = [
+        (ask, place) for ask, place in logs[0].read.items() if ask not in used or ask not in own
+    ]
+    lost += [(ask, place) for ask, place in logs[0].embedded.items() if ask not in own]
+    for ask, place in lost:
+        why = "is read, and stands nowhere afterwards" if ask in own else "has no placeholder of its own"  # fmt: skip
+        raise ProgramError(
+            f"the result of {logs[0].asks[ask].name!r} {why}", place=str(place), hint=_HINT
+        )
     for name in values:
         if name not in used:
             raise ProgramError(
@@ -166,6 +166,11 @@ def _check_used(
                 place=name,
                 hint=f"Give it by bind({name}=...), which saves it as it is",
             )
+
+
+def _is_own(row: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> bool:
+    """Whether a result can be told from constants and from other results."""
+    return len(set(row)) > 1 and rows.count(row) == 1
 
 
 def _drawn(parts: Sequence[Part]) -> list[int | str]:

@@ -92,6 +92,12 @@ class End(msgspec.Struct, frozen=True, tag="close"):
     branch: int
 
 
+class Wait(msgspec.Struct, frozen=True, tag="wait"):
+    """All results of a branch are waited for."""
+
+    branch: int
+
+
 class Scope(msgspec.Struct, frozen=True, tag="scope"):
     """A `var_scope` begins or ends."""
 
@@ -142,7 +148,7 @@ class Return(msgspec.Struct, frozen=True, tag="return"):
     value: Value
 
 
-Step = AddText | Mark | AskGen | AskSelect | Branching | End | Scope | SetValue | Return
+Step = AddText | Mark | AskGen | AskSelect | Branching | Wait | End | Scope | SetValue | Return
 
 
 class Script(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ program gets in hand are watched ones (`watched_text.py`). Must not know files o
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,7 @@ from ..primitives.gen import Gen
 from ..primitives.roles import BeginRole, EndRole, Role
 from ..primitives.select import Select
 from ..state import State
-from ..variable import Variable
+from ..variable import Known, Span, Variable
 from .script import (
     AddText,
     AskGen,
@@ -41,6 +41,7 @@ from .script import (
     Step,
     TextValue,
     Value,
+    Wait,
 )
 from .tracing import MAX_STEPS, TooLong, Tracer
 from .watched_text import WatchedText
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from ...runtime.messages import Usage
-    from ..branch import Branch
+    from ..branch import Branch, Piece
     from ..function import Program
     from ..ir import Node
     from ..place import Place
@@ -76,6 +77,18 @@ class _Handed:
     value: Any
 
 
+def _texts_in(value: object) -> list[str] | None:
+    """A list that holds texts only."""
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    texts = [item for item in items if isinstance(item, str)]
+    return texts if texts and len(texts) == len(items) else None
+
+
+def _is_packed(value: object) -> bool:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return isinstance(value, _Handed) or any(map(_is_packed, items))
+
+
 def _unpacked(value: Any) -> Any:
     if isinstance(value, list):
         return [_unpacked(item) for item in cast("list[Any]", value)]
@@ -99,12 +112,16 @@ class Log:
     asks: list[Variable] = field(default_factory=list[Variable])
     read: dict[int, Place] = field(default_factory=dict[int, "Place"])
     """Results that the program had in hand, and where first."""
+    embedded: dict[int, Place] = field(default_factory=dict[int, "Place"])
+    """Results that the program had in hand as part of a longer text."""
+    packed: dict[int, tuple[Known, Any]] = field(default_factory=dict[int, "tuple[Known, Any]"])
+    """By the identity of a variable that was set: it, and its value with results that are no texts still marked as such."""
     decisions: list[tuple[str, Place]] = field(default_factory=list[tuple[str, "Place"]])
     branches: dict[Branch, int] = field(default_factory=dict["Branch", int])
 
     def add(self, step: Step, *texts: str) -> None:
         """One more step."""
-        self.entries.append(Entry(step, texts, user_place()))
+        self.entries.append(Entry(step, tuple(map(str.__str__, texts)), user_place()))
 
     def number(self, branch: Branch) -> int:
         """A number for a branch, in the order in which they are met."""
@@ -176,19 +193,32 @@ class WatchedState(State):
 
     def __getitem__(self, name: str) -> Any:
         value = super().__getitem__(name)
+        readable = self._branch.variables.get(name)
+        _, packed = self.log.packed.get(id(readable), (None, value))
+        if packed is not value and not _is_read_by_user():
+            return packed
+        if packed is not value:
+            self.log.decided(f"the {type(value).__name__} of {name!r}")
+        if isinstance(readable, Span):
+            self._embed(readable.pieces[readable.start : readable.end])
         return WatchedText.of(value, self.log) if type(value) is str else value
+
+    def _embed(self, pieces: Iterable[Piece]) -> None:
+        for piece in pieces:
+            if isinstance(piece, Variable):
+                self.log.embedded.setdefault(self.log.asks.index(piece), user_place())
 
     def value_of(self, variable: Variable) -> Any:
         """As of a state, watched."""
         value: Any = super().value_of(variable)
         ask = self.log.asks.index(variable)
-        self.log.saw(ask)
+        texts = _texts_in(value) if variable.num_outputs > 1 else None
         if type(value) is str:
+            self.log.saw(ask)
             return WatchedText.of(value, self.log, (ask, 0))
-        if isinstance(value, list) and variable.num_outputs > 1:
-            items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]  of any type
-            if all(type(item) is str for item in items):
-                return [WatchedText.of(item, self.log, (ask, i)) for i, item in enumerate(items)]
+        if texts is not None:
+            self.log.saw(ask)
+            return [WatchedText.of(text, self.log, (ask, i)) for i, text in enumerate(texts)]
         if not _is_read_by_user():
             return _Handed(ask, value)
         self.log.decided(f"the {type(value).__name__} of {variable.name!r}")
@@ -202,7 +232,16 @@ class WatchedState(State):
 
     def text(self) -> str:
         """As of a state, watched."""
-        return WatchedText.of(super().text(), self.log)
+        self._embed(self._branch.all_pieces())
+        text = super().text()
+        self.log.add(Wait(self._number))
+        return WatchedText.of(text, self.log)
+
+    def sync(self) -> State:
+        """As of a state; the text goes nowhere."""
+        super().text()
+        self.log.add(Wait(self._number))
+        return self
 
     def messages(self) -> list[dict[str, str]]:
         """As of a state."""
@@ -227,7 +266,11 @@ class WatchedState(State):
     def __setitem__(self, name: str, value: Any) -> None:
         texts: list[str] = []
         self.log.add(SetValue(self._number, name, self._raw(value, texts)), *texts)
-        super().__setitem__(name, _unpacked(value))
+        plain = _unpacked(value)
+        super().__setitem__(name, plain)
+        if _is_packed(value):
+            known = cast("Known", self._branch.variables[name])
+            self.log.packed[id(known)] = (known, value)
 
     @contextmanager
     def var_scope(self, name: str) -> Generator[State]:

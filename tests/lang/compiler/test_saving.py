@@ -145,7 +145,7 @@ def ran(program: Any, first: str, second: str) -> Any:
 
 
 @given(STRAIGHT, st.tuples(st.text("ab‹ ", max_size=3), st.sampled_from(["", "zz", "{x}", "日本"])))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_saved_program_does_what_the_program_does(ops: list[Any], values: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "straight.json"
