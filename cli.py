@@ -14,8 +14,28 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from radixlm.flags import PanelCommand, split_fields, with_fields
-from radixlm.grammar.constraint_file import ConstraintOptions
+from radixlm.cli_grammar import grammar_app
+from radixlm.flags import (
+    Arguments,
+    AsJson,
+    Choices,
+    GrammarFile,
+    MaxTokens,
+    MinP,
+    PanelCommand,
+    Pattern,
+    ProgramPlace,
+    Schema,
+    Seed,
+    Stop,
+    Temperature,
+    Timeout,
+    TopK,
+    TopP,
+    refuse_unless,
+    split_fields,
+    with_fields,
+)
 from radixlm.runtime.config import EngineConfig
 from radixlm.runtime.http.settings import ServerSettings
 
@@ -28,7 +48,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: loading rich would take longer than everything else
 )
-grammar_app = typer.Typer(no_args_is_help=True, help="Look at constraints without running them.")
 app.add_typer(grammar_app, name="grammar")
 
 DEFAULT_MODEL = "smollm2-135m"
@@ -36,27 +55,6 @@ SERVE_READY_BYTES = (
     512 * 2**20
 )  # of `radixlm serve`, which stays; other commands take what they use
 EXIT_SOME_FAILED = 3  # extract: there are rows, and documents without one
-MaxTokens = Annotated[int | None, typer.Option(help="Most tokens of an answer.")]
-Temperature = Annotated[float | None, typer.Option(help="0: the likeliest token each time.")]
-TopK = Annotated[int | None, typer.Option(help="Sample from the k likeliest tokens.")]
-TopP = Annotated[float | None, typer.Option(help="Sample from the likeliest tokens of this share.")]
-MinP = Annotated[float | None, typer.Option(help="Drop tokens below this share of the likeliest.")]
-Stop = Annotated[
-    list[str] | None, typer.Option(metavar="<str>", help="End before this text. Repeatable.")
-]
-Schema = Annotated[
-    Path | None, typer.Option(help="A file with a JSON Schema that the answer satisfies.")
-]
-Pattern = Annotated[str | None, typer.Option(help="A regex that the whole answer matches.")]
-Choices = Annotated[
-    list[str] | None,
-    typer.Option("--choices", metavar="<str>", help="An answer to choose from. Repeatable."),
-]
-GrammarFile = Annotated[
-    Path | None,
-    typer.Option("--grammar", help="A file with a grammar, Lark or GBNF, of the answer."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _show_version(is_wanted: bool) -> None:
@@ -169,15 +167,8 @@ def chat(
 @app.command(cls=PanelCommand)
 @with_fields(EngineConfig)
 def run(
-    program: Annotated[
-        str, typer.Argument(metavar="PROGRAM.py[:NAME]", help="A file with a @function program.")
-    ],
-    arguments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--arg", metavar="<name=value>", help="An argument; name=@FILE reads it. Repeatable."
-        ),
-    ] = None,
+    program: ProgramPlace,
+    arguments: Arguments = None,
     trace: Annotated[
         bool, typer.Option("--trace", help="Show the tree of prefixes and what it cost.")
     ] = False,
@@ -185,33 +176,50 @@ def run(
     svg: Annotated[Path | None, typer.Option(help="Draw that tree into an SVG file.")] = None,
     max_tokens: MaxTokens = None,
     temperature: Temperature = None,
-    seed: Annotated[int | None, typer.Option(help="Makes the run repeatable.")] = None,
-    timeout_s: Annotated[float | None, typer.Option(help="Seconds for the whole run.")] = None,
+    seed: Seed = None,
+    timeout_s: Timeout = None,
     as_json: AsJson = False,
     **options: Any,
 ) -> None:
     """Run a program and show its text and variables."""
-    from radixlm.lang.program_file import load_program, read_arguments
-    from radixlm.lang.trace import TracingBackend
-    from radixlm.offline import Engine
+    from radixlm.console import run_program
     from radixlm.reports import print_state, show_trace
 
-    loaded = load_program(program)
-    given = read_arguments(loaded, arguments or [])
-    asked = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed,
-             "timeout_s": timeout_s}  # fmt: skip
-    for name, value in asked.items():
-        if value is not None:
-            given.setdefault(name, value)
-    loaded = loaded.bind(**given)  # refused here, before a model is loaded
-    with Engine(**options) as engine:
-        tracing = TracingBackend(engine.backend) if trace or html or svg else None
+    asked = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed, "timeout_s": timeout_s}  # fmt: skip
+    is_traced = trace or html is not None or svg is not None
+    with run_program(program, arguments, asked, options, is_traced=is_traced) as (go, tracing):
         try:
-            state = loaded.run(stream=False, backend=tracing or engine)
-            print_state(state, as_json=as_json)
+            print_state(go(), as_json=as_json)
         finally:
             if tracing is not None:
                 show_trace(tracing, as_text=trace, html=html, svg=svg)
+
+
+@app.command("trace", cls=PanelCommand)
+@with_fields(EngineConfig)
+def trace_program(
+    program: ProgramPlace,
+    arguments: Arguments = None,
+    html: Annotated[Path | None, typer.Option(help="Draw the tree into an HTML file.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Draw the tree into an SVG file.")] = None,
+    max_tokens: MaxTokens = None,
+    temperature: Temperature = None,
+    seed: Seed = None,
+    timeout_s: Timeout = None,
+    as_json: AsJson = False,
+    **options: Any,
+) -> None:
+    """Run a program and show the tree of its prefixes, with the tokens hit, computed, generated and forced at each."""
+    from radixlm.console import run_program
+    from radixlm.reports import show_trace
+
+    asked = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed, "timeout_s": timeout_s}  # fmt: skip
+    with run_program(program, arguments, asked, options, is_traced=True) as (go, tracing):
+        try:
+            go()
+        finally:  # of a program that failed, what it did until then
+            if tracing is not None:
+                show_trace(tracing, as_text=not as_json, as_json=as_json, html=html, svg=svg)
 
 
 @app.command(cls=PanelCommand)
@@ -305,20 +313,42 @@ def extract(
 @with_fields(EngineConfig)
 def bench(
     what: Annotated[
-        Literal["engine", "step"], typer.Argument(help="The whole, or decoding steps alone.")
+        Literal["engine", "step", "programs"],
+        typer.Argument(help="The whole, decoding steps alone, or programs of ten kinds."),
     ] = "engine",
     quick: Annotated[bool, typer.Option("--quick", help="A fraction of the work.")] = False,
     profile: Annotated[
         bool, typer.Option("--profile", help="With step: what each part of it takes.")
     ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<str>", help="With programs: those whose name begins so. Repeatable."
+        ),
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<str>", help="With programs: leave this out; else each in turn. Repeatable."
+        ),
+    ] = None,
     as_json: AsJson = False,
     **options: Any,
 ) -> None:
-    """Measure prefix sharing, time to first token, decoding and masks on this machine, or single decoding steps."""
-    from radixlm.bench import QUICK, Sizes, measure, measure_steps
+    """Measure this machine: prefix sharing, first tokens, decoding and masks; or single steps; or programs, with one thing left out at a time."""
+    from radixlm.bench.engine import QUICK, Sizes, measure, measure_steps
     from radixlm.offline import Engine
-    from radixlm.reports import print_bench
+    from radixlm.reports import print_bench, print_programs
 
+    refuse_unless(what == "programs", only=only, without=without)
+    refuse_unless(what == "step", profile=profile)
+    if what == "programs":
+        from radixlm.bench.programs import measure_programs, model_engine
+
+        opened = model_engine(EngineConfig.create(**options))
+        rows = measure_programs(opened, only=only or (), without=without, warm=not quick, rounds=1 if quick else 3)  # fmt: skip
+        print_programs(rows, as_json=as_json)
+        return
     if what == "step":
         config = EngineConfig.create(**options)
         report = measure_steps(config, num_steps=20 if quick else 100, in_parts=profile)
@@ -337,50 +367,6 @@ def doctor(as_json: AsJson = False, **options: Any) -> None:
 
     if not print_examination(examine(EngineConfig.create(**options)), as_json=as_json):
         sys.exit(1)
-
-
-ConstraintFile = Annotated[
-    Path | None,
-    typer.Argument(help="A .json schema, .regex, .lark, .gbnf, or .choices (one a line)."),
-]
-CountingModel = Annotated[
-    str | None, typer.Option("--model", "-m", help="Count in this model's tokens; else in bytes.")
-]
-
-
-@grammar_app.command("explain", cls=PanelCommand)
-@with_fields(ConstraintOptions)
-def explain_grammar(
-    file: ConstraintFile = None,
-    model: CountingModel = None,
-    as_json: AsJson = False,
-    **options: Any,
-) -> None:
-    """Compile a constraint and show what it enforces, forces and ignores; or why it is refused, with status 1."""
-    from radixlm.reports import explain_constraint
-
-    if not explain_constraint(file, ConstraintOptions(**options), model, as_json=as_json):
-        sys.exit(1)
-
-
-@grammar_app.command("check", cls=PanelCommand)
-@with_fields(ConstraintOptions)
-def check_grammar(
-    file: ConstraintFile = None,
-    text: Annotated[
-        Path | None, typer.Option(help="A file with the text; else it is read from standard input.")
-    ] = None,
-    model: CountingModel = None,
-    as_json: AsJson = False,
-    **options: Any,
-) -> None:
-    """Is a text an output of a constraint? Else show where it leaves it and what was expected there.
-
-    JSON may have white space and any order of properties, unless options say otherwise. Status: 0 yes, 1 no, 2 a file is unusable.
-    """
-    from radixlm.reports import check_against
-
-    sys.exit(check_against(file, ConstraintOptions(**options), text, model, as_json=as_json))
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import importlib
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from radixlm.lang.plain_text import check_text
 if TYPE_CHECKING:
     from radixlm.grammar.spec import JsonSchema
     from radixlm.lang.extract import Progress, Summary
+    from radixlm.lang.state import State
+    from radixlm.lang.trace import TracingBackend
     from radixlm.offline import Engine
     from radixlm.runtime.completions import Completion
 
@@ -48,6 +50,28 @@ def request_options(**flags: Any) -> dict[str, Any]:
     sampling = {name: value for name, value in options.items() if name in OPTION_NAMES}
     build_params({}, clean_options(sampling), None)
     return options
+
+
+@contextlib.contextmanager
+def run_program(
+    place: str,
+    arguments: Sequence[str] | None,
+    asked: Mapping[str, Any],
+    engine_options: Mapping[str, Any],
+    *,
+    is_traced: bool,
+) -> Generator[tuple[Callable[[], State], TracingBackend | None]]:
+    """What runs the program at `place` on an engine, and its trace. Arguments and options are refused before a model loads."""
+    from radixlm.lang.program_file import load_program, read_arguments
+    from radixlm.lang.trace import TracingBackend
+    from radixlm.offline import Engine
+
+    program = load_program(place)
+    given = {name: value for name, value in asked.items() if value is not None}
+    bound = program.bind(**{**given, **read_arguments(program, arguments or [])})
+    with Engine(**engine_options) as engine:
+        tracing = TracingBackend(engine.backend) if is_traced else None
+        yield lambda: bound.run(stream=False, backend=tracing or engine), tracing
 
 
 def read_prompt(given: str) -> str:

@@ -4,6 +4,8 @@
     @with_fields(EngineConfig)
     def bench(quick: bool = False, **options: Any) -> None: ...     # --model, --threads, --num-pages ...
 
+Flags that several commands have, such as `MaxTokens`, stand here too.
+
 Owns the translation of a field (name, type, default, text) into a flag. Values are passed on as the texts that were given, and only
 those that were given, so that the config checks them, and environment and defaults count where no flag stands. Knows no command.
 """
@@ -14,11 +16,44 @@ import dataclasses
 import inspect
 from collections.abc import Callable
 from functools import cache, wraps
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
+MaxTokens = Annotated[int | None, typer.Option(help="Most tokens of an answer.")]
+Temperature = Annotated[float | None, typer.Option(help="0: the likeliest token each time.")]
+TopK = Annotated[int | None, typer.Option(help="Sample from the k likeliest tokens.")]
+TopP = Annotated[float | None, typer.Option(help="Sample from the likeliest tokens of this share.")]
+MinP = Annotated[float | None, typer.Option(help="Drop tokens below this share of the likeliest.")]
+Stop = Annotated[
+    list[str] | None, typer.Option(metavar="<str>", help="End before this text. Repeatable.")
+]
+Schema = Annotated[
+    Path | None, typer.Option(help="A file with a JSON Schema that the answer satisfies.")
+]
+Pattern = Annotated[str | None, typer.Option(help="A regex that the whole answer matches.")]
+Choices = Annotated[
+    list[str] | None,
+    typer.Option("--choices", metavar="<str>", help="An answer to choose from. Repeatable."),
+]
+GrammarFile = Annotated[
+    Path | None,
+    typer.Option("--grammar", help="A file with a grammar, Lark or GBNF, of the answer."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ProgramPlace = Annotated[
+    str, typer.Argument(metavar="PROGRAM.py[:NAME]", help="A file with a @function program.")
+]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--arg", metavar="<name=value>", help="An argument; name=@FILE reads it. Repeatable."
+    ),
+]
+Seed = Annotated[int | None, typer.Option(help="Makes the run repeatable.")]
+Timeout = Annotated[float | None, typer.Option(help="Seconds for the whole run.")]
 _SHORT = {"model": ("--model", "-m"), "threads": ("--threads", "-t")}
 
 
@@ -69,6 +104,14 @@ def with_fields(*configs: type) -> Callable[[Callable[..., None]], Callable[...,
         return run
 
     return decorate
+
+
+def refuse_unless(is_fitting: bool, **given: Any) -> None:
+    """typer.BadParameter (status 2) for a flag that was given and does nothing here."""
+    for name, value in given.items():
+        if value and not is_fitting:
+            flag = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"{flag} says nothing of this measurement", param_hint=flag)
 
 
 def split_fields(config: type, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING, Any, cast
 from radixlm.errors import ConfigError, GrammarError, OutputError
 
 if TYPE_CHECKING:
-    from radixlm.bench import Report
+    from radixlm.bench.engine import Report
+    from radixlm.bench.programs import ProgramRow
     from radixlm.doctor import Finding
     from radixlm.grammar.constraint_file import ConstraintOptions
     from radixlm.grammar.explain import Explanation, Verdict
     from radixlm.lang.state import State
     from radixlm.lang.trace import TracingBackend
+    from radixlm.runtime.messages import Usage
     from radixlm.runtime.tokenizer import Tokenizer
 
-_INK = {"text": "", "role": "\x1b[36m", "gen": "\x1b[32m", "select": "\x1b[33m"}
+_INK = {"text": "", "role": "cyan", "gen": "green", "select": "yellow"}
+_WIDTH_OF_FILE = 160  # characters: a table that goes into a file keeps all its columns
 _UNUSABLE = 2  # the exit status of a check whose constraint or text cannot be used
-_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
 
 def print_state(state: State, *, as_json: bool) -> None:
@@ -38,7 +40,7 @@ def print_state(state: State, *, as_json: bool) -> None:
     refused: list[OutputError] = []
     values = {name: _value_of(state, name, refused) for name in state.keys()}  # noqa: SIM118  a state is no dict
     returned = jsonable(state.ret_value)
-    usage = {name: getattr(state.usage(), name) for name in state.usage().__struct_fields__}
+    usage = _counts_of(state.usage())
     if as_json:
         _print_json(
             {"text": state.text(), "variables": values, "returned": returned, "usage": usage}
@@ -76,26 +78,83 @@ def _print_state(
 
 
 def show_trace(
-    trace: TracingBackend, *, as_text: bool, html: Path | None, svg: Path | None
+    trace: TracingBackend,
+    *,
+    as_text: bool,
+    html: Path | None,
+    svg: Path | None,
+    as_json: bool = False,
 ) -> None:
     """The tree of prefixes, on the terminal and as files, as asked."""
     if as_text:
         print_trace(trace)
+    if as_json:
+        lines = [dataclasses.asdict(line) for line in trace.lines()]
+        _print_json({"lines": lines, "usage": _counts_of(trace.usage())})
     for path, draw in ((html, trace.html), (svg, trace.svg)):
         if path is not None:
             path.write_text(draw(), encoding="utf-8")
 
 
 def print_trace(trace: TracingBackend) -> None:
-    """The tree of prefixes, in colours on a terminal."""
-    if not sys.stdout.isatty():
-        print(f"\n{trace.render()}")
-        return
-    print()
+    """The tree of prefixes, in colours on a terminal. Lines are not broken."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print()
     for line in trace.lines():
-        counts = f"  {_DIM}[{line.counts}]{_PLAIN}" if line.counts else ""
-        print(f"{_DIM}{line.stem}{_PLAIN}{_INK[line.kind]}{line.label}{_PLAIN}{counts}")
-    print(trace.summary())
+        counts = f"  [{line.counts}]" if line.counts else ""
+        console.print(
+            Text.assemble((line.stem, "dim"), (line.label, _INK[line.kind]), (counts, "dim"))
+        )
+    console.print(trace.summary(), markup=False)
+
+
+def _counts_of(usage: Usage) -> dict[str, int]:
+    return {name: getattr(usage, name) for name in usage.__struct_fields__}
+
+
+def print_programs(rows: Iterable[ProgramRow], *, as_json: bool) -> None:
+    """A line of JSON for each measurement as it comes, or one table of all; a bar that says what is measured where there is a terminal."""
+    if as_json:
+        for row in rows:
+            _print_json(row.as_dict())
+            sys.stdout.flush()
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(stderr=True)
+    found: list[ProgramRow] = []
+    with console.status("measuring"):
+        found += rows
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in _PROGRAM_COLUMNS:
+        is_text = column in _PROGRAM_COLUMNS[:1]
+        table.add_column(column, justify="left" if is_text else "right", no_wrap=is_text)
+    whole = found[0] if found else None
+    for row in found:
+        whole = row if not row.without else whole
+        table.add_row(*_program_cells(row, whole or row), style="" if not row.without else "dim")
+    width = None if sys.stdout.isatty() else _WIDTH_OF_FILE
+    Console(highlight=False, width=width).print(table)
+
+
+_PROGRAM_COLUMNS = (
+    "workload", "programs/s", "whole is x", "p50 s", "computed", "x fewest", "of best hits", "of clairvoyant", "forced",
+    "requests", "steps", "texts",
+)  # fmt: skip
+
+
+def _program_cells(row: ProgramRow, whole: ProgramRow) -> list[str]:
+    speed = f"{whole.programs_per_s / row.programs_per_s:.2f}" if row.without else ""
+    return [
+        row.title,
+        f"{row.programs_per_s:.2f}", speed, f"{row.latency_p50_s:.2f}", str(row.computed), f"{row.ratio:.3f}",
+        f"{row.hit_share:.1%}", f"{row.clairvoyant / row.computed:.2f}", str(row.forced), str(row.requests), str(row.steps),
+        "" if row.same_texts else "others",
+    ]  # fmt: skip
 
 
 def print_bench(report: Report, *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from ..errors import ConfigError, ProgramError
 from .arguments import RUN_NAMES
@@ -23,15 +23,15 @@ def load_program(target: str) -> Program:
     """The program at `target`. Without a name the file must hold exactly one. ConfigError says what is there instead."""
     where, name = _split(target)
     module = load_module(where)
-    programs = {
+    programs: dict[str, Program[..., Any]] = {
         key: value
         for key, value in vars(module).items()
         if isinstance(value, Program) and value.__module__ == module.__name__
     }
     if name:
-        found = getattr(module, name, None)
+        found = programs.get(name) or getattr(module, name, None)
         if isinstance(found, Program):
-            return found
+            return cast("Program[..., Any]", found)
         what = "is no program" if hasattr(module, name) else "is not there"
         raise ConfigError(f"{name!r} {what} in {where}", place=target, hint=_known(name, programs))
     if len(programs) == 1:

@@ -51,12 +51,28 @@ class ReadableState:
         if isinstance(readable, Derived):
             self._branch.run.wait_for(readable.variable)
             return readable.value()
-        self._branch.run.wait_for(readable)
+        return self.value_of(readable)
+
+    def value_of(self, variable: Variable) -> Any:
+        """The value of a gen or select of this run, when it is there."""
+        self._branch.run.wait_for(variable)
         try:
-            return readable.value()
+            return variable.value()
         except Exception:
-            readable.is_refusal_met |= not self._branch.run.is_over
+            variable.is_refusal_met |= not self._branch.run.is_over
             raise
+
+    def output_text(self, variable: Variable, output: int = 0) -> str:
+        """The text of one output of a gen, or of a select, when it is there."""
+        first = self._resolve(variable)
+        return first if variable.meta is None or not output else variable.meta.outputs[output].text
+
+    def last_result(self) -> Variable:
+        """The gen or select that was appended last, here or before the fork."""
+        last = self._branch.last
+        if last is None:
+            raise ProgramError("nothing was asked on this branch yet")
+        return last
 
     def __contains__(self, name: str) -> bool:
         return name in self._branch.variables

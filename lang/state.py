@@ -35,8 +35,11 @@ class State(ReadableState):
 
         Routines, such as an agent or a pattern, read what they ask: they return when they are done.
         """
-        act_on(self, self._branch, as_node(value))
+        self._append(as_node(value))
         return self
+
+    def _append(self, node: Node) -> None:
+        act_on(self, self._branch, node)
 
     def system(self, content: Node | str | None = None) -> AbstractContextManager[State]:
         """`with s.system(): s += ...`, or `s.system("...")`."""
@@ -53,20 +56,20 @@ class State(ReadableState):
     def role(self, role: str, content: Node | str | None = None) -> AbstractContextManager[State]:
         """A chat message of any role the model's template knows."""
         if content is not None:
-            Role(role, as_node(content)).submit(self._branch)
+            self._append(Role(role, as_node(content)))
             return _nothing(self)
         return self._role_block(role)
 
     @contextmanager
     def _role_block(self, role: str) -> Generator[State]:
-        BeginRole(role).submit(self._branch)
+        self._append(BeginRole(role))
         try:
             yield self
         except BaseException:
             with suppress(ProgramError):  # the block's own error counts
-                EndRole(role).submit(self._branch)
+                self._append(EndRole(role))
             raise
-        EndRole(role).submit(self._branch)
+        self._append(EndRole(role))
 
     @contextmanager
     def var_scope(self, name: str) -> Generator[State]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .model_files import ModelFiles
     from .packed_weights import PackedWeights
     from .runner_protocol import Runner
+    from .scheduler_limits import SchedulerLimits
 
 IDLE_WAIT_S = 1.0
 WARM_UP_AFTER_S = 0.3  # without a message: nobody waits then
@@ -146,11 +147,14 @@ def run(config: EngineConfig, folder: Path, epoch: int, parent_pid: int) -> None
 
 
 def build_engine(
-    config: EngineConfig, epoch: int, wrap: Callable[[Runner], Runner] = lambda runner: runner
+    config: EngineConfig,
+    epoch: int,
+    wrap: Callable[[Runner], Runner] = lambda runner: runner,
+    limit: Callable[[SchedulerLimits], SchedulerLimits] = lambda limits: limits,
 ) -> tuple[Engine, m.EngineReady, Callable[[], object]]:
     """The engine of a real model, the message that announces it, and what is better done before the first grammar comes.
 
-    `wrap` may put something around the runner, or look at it.
+    `wrap` may put something around the runner, or look at it; `limit` may change the scheduler's numbers, for a measurement.
     """
     from .model_files import resolve_model
 
@@ -190,7 +194,7 @@ def build_engine(
         page_size=model.page_size,
         load_grammar=load_grammar,
         encode_forced=tokenizer.encode_forced,
-        limits=limits,
+        limits=limit(limits),
         new_seed=seed_source(config.seed),
     )
     ready = m.EngineReady(epoch, model.num_pages, model.page_size, context_length, os.getpid())

@@ -1,7 +1,7 @@
 """From a branch to the engine's requests, and from the engine's results to the client's answer. Pure functions over one `Work`.
 
 A Generate is one engine request; a Score one per choice that adds a token, each computing no new token but the log-probabilities of the
-prompt from the first position where constant and constant + choice differ. Knows no socket, queue or session rule.
+prompt from the first position where constant and constant + choice differ; what it begins with like an earlier choice is scored there. Knows no socket, queue or session rule.
 """
 
 from __future__ import annotations
@@ -63,25 +63,37 @@ def _score_parts(work: Work, message: m.Score, prefix: str) -> list[tuple[int, m
             place="choices",
             hint="Append some text first",
         )
-    work.choice_start = start
     work.choice_ids = [whole[start:] for whole in wholes]
-    sampling = m.SamplingParams(max_tokens=0, prompt_logprobs=0, prompt_logprobs_start=start)
+    work.choice_heads = [_head_of(work.choice_ids, index) for index in range(len(wholes))]
     # what follows, follows the choice that is taken, which is one of these parts
     hints = m.Hints(priority=message.hints.priority)
-    return [
-        (
-            index,
-            m.Submit(
-                request=f"{prefix}/{index}",
-                token_ids=tuple(whole),
-                sampling=sampling,
-                namespace=branch.namespace,
-                hints=hints,
-            ),
+    work.choice_start = start
+    parts: list[tuple[int, m.Submit]] = []
+    for index, whole in enumerate(wholes):
+        first = start + work.choice_heads[index][1]
+        if first == len(whole):
+            continue  # all of it is in an earlier one, or it adds no token
+        sampling = m.SamplingParams(max_tokens=0, prompt_logprobs=0, prompt_logprobs_start=first)
+        part = m.Submit(
+            request=f"{prefix}/{index}",
+            token_ids=tuple(whole),
+            sampling=sampling,
+            namespace=branch.namespace,
+            hints=hints,
         )
-        for index, whole in enumerate(wholes)
-        if len(whole) > start
-    ]
+        parts.append((index, part))
+    return parts
+
+
+def _head_of(choice_ids: Sequence[Sequence[int]], index: int) -> tuple[int, int]:
+    """The earlier choice that begins most like this one, and how many tokens both have: these are scored there."""
+    own = choice_ids[index]
+    best = (0, 0)
+    for other in range(index):
+        length = _common_length(own, choice_ids[other], 0)
+        if length > best[1]:
+            best = (other, length)
+    return best
 
 
 def _common_length(first: Sequence[int], second: Sequence[int], known: int) -> int:
@@ -130,10 +142,15 @@ def stream_rest(work: Work, done: m.Done, finished: m.Finished) -> list[m.Delta]
 
 def scored_of(work: Work) -> m.Scored:
     """The answer to a Score."""
-    logprobs: list[tuple[float, ...]] = [() for _ in work.choice_ids]
+    logprobs: list[tuple[float, ...]] = []
     usages = [done.usage for done in work.parts_done.values()]
-    for index, done in work.parts_done.items():
-        logprobs[index] = tuple(_choice_logprobs(work.choice_start, work.choice_ids[index], done))
+    for index, ids in enumerate(work.choice_ids):
+        source, num_shared = work.choice_heads[index]
+        own = logprobs[source][:num_shared] if num_shared else ()
+        done = work.parts_done.get(index)
+        if done is not None:
+            own += tuple(_choice_logprobs(work.choice_start + num_shared, ids[num_shared:], done))
+        logprobs.append(own)
     usage = m.Usage(
         prompt_tokens=sum(usage.prompt_tokens for usage in usages),
         cached_tokens=sum(usage.cached_tokens for usage in usages),

@@ -129,11 +129,12 @@ class Request:
         """Tokens that have to be computed: all, or, once the ending is decided, those that scores still need.
 
         The logits of position p - 1 score the token at p, so a pending score at p asks for p computed tokens. With
-        max_tokens=0 the whole prompt is computed, so that it stands in the cache afterwards.
+        max_tokens=0 and no scores the whole prompt is computed, so that it stands in the cache afterwards; with scores its last token
+        is not: of the choices of a select only one goes on.
         """
         if self.ending is None:
             return self.num_tokens
-        if self.max_new_tokens == 0:
+        if self.max_new_tokens == 0 and self.sampling.prompt_logprobs is None:
             return self.num_prompt
         return self.pending_scores[-1] if self.pending_scores else 0
 

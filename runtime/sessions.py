@@ -38,6 +38,7 @@ class Work:
     )  # the engine's name of a part -> its index
     parts_done: dict[int, Done] = field(default_factory=dict[int, Done])
     choice_ids: Sequence[Sequence[int]] = ()
+    choice_heads: Sequence[tuple[int, int]] = ()  # see gateway_answers._head_of
     choice_start: int = 0  # position of the first token that belongs to the choices
 
     @property

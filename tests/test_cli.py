@@ -10,13 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from toy_engine import open_toy
 
 import radixlm
 from radixlm import cli, console, offline
+from radixlm.bench import programs
 from radixlm.lang.testing import Request
 from radixlm.runtime import engine_process, model_pull
 
-COMMANDS = ("pull", "generate", "chat", "run", "serve", "extract", "bench", "doctor", "grammar")
+COMMANDS = (
+    "pull",
+    "generate",
+    "chat",
+    "run",
+    "trace",
+    "serve",
+    "extract",
+    "bench",
+    "doctor",
+    "grammar",
+)
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -60,6 +73,7 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
         (("serve", "--port", "70000"), "port=70000"),
         (("serve", "--host", "0.0.0.0"), "api_key"),
         (("run", "nofile.py"), "nofile.py"),
+        (("trace", "nofile.py"), "nofile.py"),
         (("extract", "x.txt", "--schema", "nofile.json", "-o", "o.jsonl"), "nofile.json"),
         (("grammar", "explain"), "--regex"),
         (("grammar", "explain", "x.json", "--regex", "a"), "a file or --regex"),
@@ -82,6 +96,8 @@ def test_a_users_mistake_is_one_line_and_status_1(
         (("generate", "hi", "--temprature", "1"), "--temperature"),
         (("serve", "--prot", "1"), "--port"),
         (("generat", "hi"), "generate"),
+        (("bench", "--only", "judge"), "--only says nothing of this measurement"),
+        (("bench", "programs", "--profile"), "--profile says nothing"),
     ],
 )
 def test_an_unknown_flag_or_command_is_refused_with_a_hint(
@@ -186,6 +202,51 @@ def test_a_failing_program_names_its_line_and_still_shows_its_trace(
     shown = capsys.readouterr()
     assert f"{path}:6" in shown.err
     assert "gen unscripted failed" in shown.out
+
+
+def test_trace_shows_the_tree_with_its_counts_and_draws_it(
+    scripted: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "traced_program.py"
+    path.write_text(PROGRAM)
+    html, svg = tmp_path / "t.html", tmp_path / "t.svg"
+    given = ("--arg", "name=Ada", "--html", str(html), "--svg", str(svg))
+    assert command(monkeypatch, "trace", str(path), *given) == 0
+    out = capsys.readouterr().out
+    assert re.search(
+        r'assistant gen greeting = "Hello!"  \[prompt \d+: 0 hit, \d+ computed; 1 gen', out
+    )
+    assert "[assistant] Hello!" not in out, "the tree, not the text"
+    assert svg.read_text() in html.read_text()
+    assert "assistant gen greeting" in svg.read_text()
+
+    assert command(monkeypatch, "trace", str(path), "--arg", "name=Ada", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [line["kind"] for line in report["lines"]] == ["role", "gen"]
+    assert report["usage"]["completion_tokens"] == 1
+
+    path.write_text(PROGRAM.replace('"greeting"', '"unscripted"'))
+    assert command(monkeypatch, "trace", str(path), "--arg", "name=Ada") == 1
+    shown = capsys.readouterr()
+    assert f"{path}:6" in shown.err
+    assert "gen unscripted failed" in shown.out
+
+
+def test_bench_programs_measures_what_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(programs, "model_engine", lambda config: open_toy)
+    asked = ("bench", "programs", "--only", "judge", "--without", "no hints", "--quick")
+    assert command(monkeypatch, *asked, "--json") == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["without"] for row in rows] == ["", "no hints"]
+    assert command(monkeypatch, *asked) == 0
+    assert "judge, fork 6" in capsys.readouterr().out
+    assert command(monkeypatch, "bench", "programs", "--only", "chess") == 1
+    assert "radixlm: " in capsys.readouterr().err
 
 
 FRUIT = {

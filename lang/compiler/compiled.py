@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from ..function import Program
+from ..function import P, Program, R
 from .drawing import Drawing
 from .guide import Guide
 from .needs import repeated_names
@@ -18,15 +18,13 @@ from .sharing import SharingBackend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from concurrent.futures import Future
 
     from ..backend import Backend
     from ..companion import Companion
-    from ..interpreter import Call
     from .plan import Plan
 
 
-class CompiledProgram(Program):
+class CompiledProgram(Program[P, R]):
     """What `program.compile(...)` returns: run, arun, run_batch, arun_batch and bind are those of the program."""
 
     def __init__(
@@ -53,19 +51,11 @@ class CompiledProgram(Program):
         """Why the program could not be traced to its end; "" if it could. Behind that place it runs as any other."""
         return self.plan.graph.stopped
 
-    def _with(self, bound: Mapping[str, Any]) -> CompiledProgram:
+    def _with(self, bound: Mapping[str, Any]) -> CompiledProgram[..., R]:
         return CompiledProgram(self._body, bound, self.plan)
 
-    def _call(
-        self,
-        args: tuple[Any, ...],
-        given: Mapping[str, Any],
-        wait: Callable[[Future[Any], float | None], None] | None = None,
-        companion: Companion | None = None,
-    ) -> Call:
-        is_in_batch = isinstance(given.get("backend"), SharingBackend)
-        guide = Guide(self._steps[is_in_batch])
-        return super()._call(args, given, wait, companion or guide)
+    def _companion(self, backend: Backend) -> Companion:
+        return Guide(self._steps[isinstance(backend, SharingBackend)])
 
     @contextmanager
     def _sharing(self, backend: Backend, batch: object) -> Generator[Backend]:

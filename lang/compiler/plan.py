@@ -92,7 +92,7 @@ class Plan:
 def plan_of(program: Program, args: Sequence[Any], given: Mapping[str, Any]) -> Plan:
     """Trace the program on the sample arguments and on variants of them, and run the passes. ProgramError for wrong arguments."""
     graph = fold(trace(program, args, given, 0))
-    names = _argument_names(program, len(args), given)
+    names = argument_names(program, len(args), given)
     changeable = [
         name
         for name in names
@@ -115,7 +115,7 @@ def plan_of(program: Program, args: Sequence[Any], given: Mapping[str, Any]) -> 
     )
 
 
-def _argument_names(program: Program, num_args: int, given: Mapping[str, Any]) -> list[str]:
+def argument_names(program: Program, num_args: int, given: Mapping[str, Any]) -> list[str]:
     """Names of the arguments that were given to the function, those by position first."""
     parameters = list(inspect.signature(program).parameters.values())[1:]
     names = [p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD][:num_args]

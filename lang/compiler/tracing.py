@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from ...runtime.messages import Finished, Generate, Output, Ready, Score, Scored, Usage
 from ..interpreter import Call, execute
@@ -34,33 +35,35 @@ _FACTS = Ready("placeholders", context_length=1 << 20, vocab_size=1 << 16, eos_t
 _QUOTES = ("‹›", "«»")  # around free placeholders, so that they are found again in later text
 
 
-class _TooLong(BaseException):
+class TooLong(BaseException):
     """Not an Exception, so that a body that catches those ends all the same."""
 
 
 def trace(program: Program, args: Sequence[Any], given: Mapping[str, Any], variant: int) -> Graph:
     """The graph of one run on placeholders. ProgramError for arguments that the program does not take."""
-    tracer = _Tracer(variant)
+    tracer = Tracer(variant)
     root = tracer.new_recorder(None)
     call = program._call(tuple(args), {**given, "backend": tracer}, tracer.wait, root)  # pyright: ignore[reportPrivateUsage]
     body = tracer.recorded(call.body)
     stopped = ""
     try:
         execute(Call(call.run, call.state, body))
-    except _TooLong:
+    except TooLong:
         stopped = f"it took more than {MAX_STEPS} steps"
     except Exception as error:  # noqa: BLE001  the user's code met a placeholder
         stopped = f"{type(error).__name__}: {error}"
     return tracer.graph(repr(program).strip("<>"), stopped)
 
 
-class _Tracer:
+class Tracer:
     """One trace: a Backend that answers when it is waited for, and the record."""
 
-    def __init__(self, variant: int) -> None:
+    def __init__(self, variant: int, *, is_mixed: bool = False) -> None:
+        """`is_mixed`: requests that could have the same result get one each of their own in most variants."""
         self.facts = _FACTS
         self._variant = variant
-        self._recorders: list[_Recorder] = []
+        self._is_mixed = is_mixed
+        self._recorders: list[Recorder] = []
         self._asks: list[tuple[Ask, Variable]] = []
         self._reads: list[int] = []
         self._pending: dict[str, tuple[Generate | Score, Future[Any]]] = {}
@@ -104,18 +107,26 @@ class _Tracer:
     def _answer(self, message: Generate | Score) -> Finished | Scored:
         if isinstance(message, Score):
             num = len(message.choices)
-            best = self._variant % num if message.branch is not None else -1
+            best = -1 if message.branch is None else self._variant_of(message) % num
             logprobs = tuple((-1.0 if i == best else -1e9,) for i in range(num))
             return Scored(message.request, ((1,),) * num, logprobs, Usage())
-        number = next(a.number for a, each in self._asks if each.request == message.request)
-        outputs = [self._text(number, message, i) for i in range(message.sampling.n)]
+        outputs = [self._text(message, i) for i in range(message.sampling.n)]
         is_complete = None if message.constraint is None else True
         done = tuple(Output(text, (), "stop", grammar_complete=is_complete) for text in outputs)
         return Finished(message.request, done, Usage())
 
-    def _text(self, number: int, message: Generate, output: int) -> str:
+    def _number(self, message: Generate | Score) -> int:
+        return next(a.number for a, each in self._asks if each.request == message.request)
+
+    def _variant_of(self, message: Generate | Score) -> int:
+        if not self._is_mixed:
+            return self._variant
+        return crc32(f"{self._number(message)} {self._variant}".encode()) if self._variant else 0
+
+    def _text(self, message: Generate, output: int) -> str:
         if message.constraint is not None:
-            return sample_of(message.constraint, self._variant + output)
+            return sample_of(message.constraint, self._variant_of(message) + output)
+        number = self._number(message)
         begin, end = _QUOTES[self._variant % 2]
         index = f".{output}" if message.sampling.n > 1 else ""
         return f"{begin}{self._asks[number][0].name} {number}{index}{end}"
@@ -133,9 +144,9 @@ class _Tracer:
 
         return run
 
-    def new_recorder(self, parent: int | None) -> _Recorder:
+    def new_recorder(self, parent: int | None) -> Recorder:
         """The recorder of one more branch."""
-        recorder = _Recorder(self, len(self._recorders), parent)
+        recorder = Recorder(self, len(self._recorders), parent)
         self._recorders.append(recorder)
         return recorder
 
@@ -145,7 +156,7 @@ class _Tracer:
             return
         self._num_steps += 1
         if self._num_steps > MAX_STEPS:
-            raise _TooLong
+            raise TooLong
         self._recorders[branch].steps.append(step)
 
     def add_text(self, branch: int, text: str) -> None:
@@ -176,10 +187,10 @@ class _Tracer:
         return Graph(program, branches, asks, reads=tuple(self._reads), stopped=stopped)
 
 
-class _Recorder:
+class Recorder:
     """The companion of one branch."""
 
-    def __init__(self, tracer: _Tracer, number: int, parent: int | None) -> None:
+    def __init__(self, tracer: Tracer, number: int, parent: int | None) -> None:
         self.number = number
         self.parent = parent
         self.steps: list[Step] = []
@@ -211,7 +222,7 @@ class _Recorder:
         """A select."""
         self._tracer.add_ask(self.number, variable, "select", choices=tuple(choices))
 
-    def forked(self, num_children: int) -> list[_Recorder]:
+    def forked(self, num_children: int) -> list[Recorder]:
         """Branches that continue from here."""
         children = [self._tracer.new_recorder(self.number) for _ in range(num_children)]
         self._tracer.add(self.number, ForkStep(tuple(child.number for child in children)))

@@ -128,7 +128,7 @@ def _constraint(asked: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[Spec 
         return typed.spec, typed.decode
     spec = text_spec(*found)
     if found[0] == "choices":
-        return spec, partial(_choice_of, check_choices(found[1]))
+        return spec, partial(choice_of, check_choices(found[1]))
     return spec, text_of
 
 
@@ -170,7 +170,8 @@ def _with_tools(
     return spec, partial(toolbox.decode, answer=decode)
 
 
-def _choice_of(choices: tuple[str, ...], output: Output) -> object:
+def choice_of(choices: tuple[str, ...], output: Output) -> object:
+    """The value of an output that is to be one of `choices`."""
     return output.text if output.text in choices else complete_text(output)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 import time
+from pathlib import Path
 
 import pytest
 from lagging_backend import lagging
+from shared_data import CASES, rows_of
 
 from radixlm import (
     EngineDied,
@@ -210,3 +212,11 @@ def test_d017_reading_what_nothing_sets_is_a_key_error_at_once() -> None:
     assert time.monotonic() - start_s < 5
     with pytest.raises(ProgramError):
         _ = st["b"]
+
+
+@pytest.mark.data
+def test_every_case_of_the_collection_has_a_test_of_its_name() -> None:
+    names = [line["id"].lower() for line in rows_of(CASES / "cases.jsonl") if line["kind"] == "D"]
+    written = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    assert len(names) == 11
+    assert [name for name in names if f"def test_{name}_" not in written] == []

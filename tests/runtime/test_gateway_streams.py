@@ -102,6 +102,32 @@ def test_a_score_computes_each_choice_from_the_first_differing_position() -> Non
     assert h.submit.token_ids == yes.token_ids
 
 
+def test_what_choices_have_in_common_is_scored_once() -> None:
+    h = GatewayHarness()
+    choices = ("xab", "xay", "x", "xab", "z")
+    h.tell(m.OpenBranch("b"), m.Append("b", (m.Text("go "),)), m.Score("s", "b", choices))
+    ids = [tuple(h.ids(f"go {choice}")) for choice in choices]
+    start = len(h.ids("go "))
+    parts = h.sent(m.Submit)
+    assert [part.token_ids for part in parts] == [ids[0], ids[1], ids[4]], "a beginning needs none"
+    assert ids[0][start] == ids[1][start] == ids[2][start]
+    starts = [part.sampling.prompt_logprobs_start for part in parts]
+    assert starts == [start, start + 1, start]
+    for value, part in zip((-1.0, -2.0, -3.0), parts, strict=True):
+        first = part.sampling.prompt_logprobs_start
+        scores = [m.TokenLogprob(i, value - 0.01 * at) for at, i in enumerate(part.token_ids)]
+        logprobs = (*[None] * first, *scores[first:])
+        h.gateway.on_engine(m.Done(part.request, (), m.Usage(9, 5), 0, logprobs))
+    (scored,) = h.answers(m.Scored)
+    assert scored.token_ids == tuple(each[start:] for each in ids)
+    first_token = -1.0 - 0.01 * start
+    assert scored.logprobs[1][0] == scored.logprobs[2][0] == scored.logprobs[0][0] == first_token
+    assert scored.logprobs[1][1:] == (-2.0 - 0.01 * (start + 1), -2.0 - 0.01 * (start + 2))
+    assert scored.logprobs[2] == (first_token,)
+    assert scored.logprobs[3] == scored.logprobs[0]
+    assert scored.logprobs[4] == (-3.0 - 0.01 * start,)
+
+
 def test_a_score_without_context_or_choices_is_refused() -> None:
     h = GatewayHarness()
     h.tell(m.Score("s1", None, ("a", "b")), m.Score("s2", None, (), (m.Text("x"),)))

@@ -118,7 +118,7 @@ def answer(request: Request) -> Any:
     seed = ""
     if not request.choices and request.sampling.temperature:
         seed = str(request.sampling.seed)
-    number = zlib.crc32(f"{request.name} {request.prompt} {seed}".encode())
+    number = zlib.crc32(f"{request.prompt} {seed}".encode())
     if number % 29 == 0:
         return EngineDied(f"no luck with {number}")
     if request.choices:

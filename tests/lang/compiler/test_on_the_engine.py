@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from in_process import InProcess, first_come_first_served, toy_core, union_trie_size, without_cache
 from random_programs import PROGRAMS, carry_out, outcome
+from toy_engine import FIRST_COME_FIRST_SERVED, InProcess, toy_core
 from toy_tokenizer import ToyTokenizer
 
 from radixlm import Program, State, function, gen, select
+from radixlm.bench.optimum import fewest_tokens
 
 
 def run(program: Program, items: list[dict[str, Any]], num_pages: int) -> list[Any]:
@@ -44,17 +45,16 @@ def agent(s: State, number: int) -> None:
 
 
 def computed(
-    program: Program, num_pages: int, *changes: Any, **options: Any
+    program: Program, num_pages: int, limits: Any = None, **options: Any
 ) -> tuple[int, int, list[str]]:
     """Tokens computed, the fewest that were possible, and the texts."""
-    core = toy_core(num_pages, page_size=4)
-    for change in changes:
-        change(core)
+    core = toy_core(num_pages, page_size=4, limits=limits)
     with InProcess(core, ToyTokenizer(), **options) as backend:
         items = [{"number": number} for number in range(8)]
         states = program.run_batch(items, backend=backend, progress_bar=False)
         texts = [state.text() for state in states]
-    return int(core.stats()["computed_tokens"]), union_trie_size(backend.sequences), texts
+    needed = [sequence[:-1] for sequence in backend.sequences]
+    return int(core.stats()["computed_tokens"]), fewest_tokens(needed), texts
 
 
 def test_a_cache_that_fits_computes_what_an_unlimited_one_would() -> None:
@@ -63,13 +63,14 @@ def test_a_cache_that_fits_computes_what_an_unlimited_one_would() -> None:
     assert computed(agent, 4000)[2] == texts
 
 
-@pytest.mark.parametrize("change", [first_come_first_served, without_cache])
-def test_neither_order_nor_cache_change_a_text(change: Any) -> None:
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_neither_order_nor_cache_change_a_text(has_cache: bool) -> None:
     compiled = agent.compile(1)
     plain = computed(compiled, 4000)
-    changed = computed(compiled, 4000, change)
+    limits = FIRST_COME_FIRST_SERVED if has_cache else None
+    changed = computed(compiled, 4000, limits, has_cache=has_cache)
     assert changed[2] == plain[2]
-    assert (changed[0] > 2 * plain[0]) == (change is without_cache)
+    assert (changed[0] > 2 * plain[0]) == (not has_cache)
 
 
 def test_a_cache_that_is_too_small_serves_compiled_programs_no_worse() -> None:

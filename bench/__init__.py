@@ -1,0 +1,1 @@
+"""What `radixlm bench` measures: the engine, single steps, and programs. Nothing is imported until something is measured."""
