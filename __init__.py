@@ -53,9 +53,9 @@ if TYPE_CHECKING:
         unconditional_likelihood_normalized,
     )
     from .lang.primitives.text import text
-    from .lang.recording import RecordingBackend, ReplayBackend
     from .lang.primitives.typed_gen import gen_int, gen_string
     from .lang.reasoning import separate_reasoning
+    from .lang.recording import RecordingBackend, ReplayBackend
     from .lang.state import State
     from .lang.testing import Answer, ScriptedBackend
     from .lang.variable import Meta

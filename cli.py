@@ -336,14 +336,14 @@ def bench(
     **options: Any,
 ) -> None:
     """Measure this machine: prefix sharing, first tokens, decoding and masks; or single steps; or programs, with one thing left out at a time."""
-    from radixlm.bench.engine import QUICK, Sizes, measure, measure_steps
+    from radixlm.bench import QUICK, Sizes, measure, measure_steps
     from radixlm.offline import Engine
     from radixlm.reports import print_bench, print_programs
 
     refuse_unless(what == "programs", only=only, without=without)
     refuse_unless(what == "step", profile=profile)
     if what == "programs":
-        from radixlm.bench.programs import measure_programs, model_engine
+        from radixlm.bench_programs import measure_programs, model_engine
 
         opened = model_engine(EngineConfig.create(**options))
         rows = measure_programs(opened, only=only or (), without=without, warm=not quick, rounds=1 if quick else 3)  # fmt: skip

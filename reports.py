@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, cast
 from radixlm.errors import ConfigError, GrammarError, OutputError
 
 if TYPE_CHECKING:
-    from radixlm.bench.engine import Report
-    from radixlm.bench.programs import ProgramRow
+    from radixlm.bench import Report
+    from radixlm.bench_programs import ProgramRow
     from radixlm.doctor import Finding
     from radixlm.grammar.constraint_file import ConstraintOptions
     from radixlm.grammar.explain import Explanation, Verdict

@@ -13,8 +13,8 @@ import pytest
 from toy_engine import open_toy
 
 import radixlm
+from radixlm import bench_programs as programs
 from radixlm import cli, console, offline
-from radixlm.bench import programs
 from radixlm.lang.testing import Request
 from radixlm.runtime import engine_process, model_pull
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("bench", "lang", "runtime", "radix_cache", "grammar", "kernels")
+FOLDERS = ("lang", "runtime", "radix_cache", "grammar", "kernels")
 ROOT_FILES = (
     "__init__.py", "__main__.py", "errors.py", "offline.py", "cli.py", "cli_grammar.py", "flags.py", "console.py",
-    "reports.py", "doctor.py",
+    "reports.py", "bench.py", "bench_programs.py", "doctor.py",
 )  # fmt: skip
 SOURCES = [ROOT / name for name in ROOT_FILES] + [
     path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))

@@ -36,3 +36,14 @@ def test_failed_requests_are_counted_and_every_figure_is_a_row() -> None:
     rounds = {"radixlm": [{"W8": {"failed": 1, "long_failed": 2}}, {"W1": {"failed": 0}}]}
     assert losses(rounds) == {"radixlm": 3}
     assert len(table(rows_of(rounds, "radixlm"), ["radixlm"]).splitlines()) == len(FIGURES) + 2
+
+
+def test_of_a_trade_both_figures_are_held_against_the_peer_that_serves_the_long_prompts_first() -> None:
+    rounds = {
+        "radixlm": [{"W8": {"win_itl_p99": 100, "long_ttft_p50": 2000}}],
+        "patient": [{"W8": {"win_itl_p99": 30, "long_ttft_p50": 9000}}],
+        "brisk": [{"W8": {"win_itl_p99": 300, "long_ttft_p50": 2500}}],
+    }
+    pauses, waits = (row for row in rows_of(rounds, "radixlm") if row.figure.workload == "W8")
+    assert (pauses.best_peer, pauses.ratio, pauses.verdict) == ("brisk", 3.0, "met")
+    assert (waits.best_peer, waits.ratio) == ("brisk", 1.25)

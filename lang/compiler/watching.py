@@ -280,9 +280,9 @@ class WatchedState(State):
             yield self
         self.log.add(Scope(self._number, name, begins=False))
 
-    def fork(self, num_forks: int = 1) -> ForkGroup[State]:
+    def fork(self, num_forks: int = 1, *, size: int | None = None) -> ForkGroup[State]:
         """As of a state."""
-        group = super().fork(num_forks)
+        group = super().fork(num_forks, size=size)
         children = [WatchedState.of(child, self.log) for child in group]
         self.log.add(Branching(self._number, tuple(child._number for child in children)))
         return group

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from radixlm.bench.programs import ABLATIONS, measure_programs, model_engine
+from radixlm.bench_programs import ABLATIONS, measure_programs, model_engine
 from radixlm.reports import print_programs
 from radixlm.runtime.config import EngineConfig
 

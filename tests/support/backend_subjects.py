@@ -145,24 +145,10 @@ def scripted(model: FakeModel | None = None) -> ScriptedBackend:
 
 @contextmanager
 def in_process() -> Iterator[Any]:
-    from in_process import InProcess, toy_core
+    from toy_engine import InProcess, toy_core
     from toy_tokenizer import ToyTokenizer
 
-    class Streaming(InProcess):
-        """It tells of new text too."""
-
-        def generate(self, message: m.Generate, on_delta: Any = None) -> Any:
-            if on_delta is not None:
-                self.__dict__.setdefault("listeners", {})[message.request] = on_delta
-            return super().generate(message)
-
-        def _answered(self, client: bytes, message: Any) -> None:
-            if isinstance(message, m.Delta):
-                self.__dict__["listeners"][message.request](message)
-            elif not isinstance(message, m.Accepted):
-                super()._answered(client, message)
-
-    with Streaming(toy_core(), ToyTokenizer()) as backend:
+    with InProcess(toy_core(), ToyTokenizer()) as backend:
         yield backend
     assert backend.num_open() == 0
 

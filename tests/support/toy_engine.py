@@ -8,7 +8,7 @@ from typing import Any
 from fake_runner import FakeRunner
 from toy_tokenizer import EOS, TOKEN_BYTES, ToyTokenizer
 
-from radixlm.bench import in_process
+from radixlm.runtime import in_process
 from radixlm.runtime import messages as m
 from radixlm.runtime.engine import Engine
 from radixlm.runtime.grammar_loading import GrammarLoader

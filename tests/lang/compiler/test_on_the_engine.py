@@ -12,7 +12,7 @@ from toy_engine import FIRST_COME_FIRST_SERVED, InProcess, toy_core
 from toy_tokenizer import ToyTokenizer
 
 from radixlm import Program, State, function, gen, select
-from radixlm.bench.optimum import fewest_tokens
+from radixlm.radix_cache.optimum import fewest_tokens
 
 
 def run(program: Program, items: list[dict[str, Any]], num_pages: int) -> list[Any]:

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from radixlm.lang.function import Program, function
-from radixlm.lang.primitives.gen import gen
-from radixlm.lang.primitives.roles import assistant, system, user
-from radixlm.lang.primitives.select import select
-from radixlm.lang.state import State
+from .function import Program, function
+from .primitives.gen import gen
+from .primitives.roles import assistant, system, user
+from .primitives.select import select
+from .state import State
 
 if TYPE_CHECKING:
-    from radixlm.runtime.messages import TokenLogprob
+    from ..runtime.messages import TokenLogprob
 
 RULES = "Answer in one short sentence. Be exact, be kind, and never invent a fact. "
 SHOTS = "".join(

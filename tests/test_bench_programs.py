@@ -9,9 +9,9 @@ import pytest
 from toy_engine import open_toy
 
 from radixlm import reports
-from radixlm.bench.programs import ABLATIONS, ProgramRow, measure_programs
-from radixlm.bench.workloads import workloads
+from radixlm.bench_programs import ABLATIONS, ProgramRow, measure_programs
 from radixlm.errors import ConfigError
+from radixlm.lang.workloads import workloads
 
 FITTING = [load.name for load in workloads(1) if not load.num_pages]
 FORK_HEAVY = ("judge, fork 6", "tree of thought 3x3x2")

@@ -7,9 +7,8 @@ import json
 import pytest
 
 import radixlm
-from radixlm import reports
-from radixlm.bench import engine as bench
-from radixlm.bench.engine import Report, Row, Sizes
+from radixlm import bench, reports
+from radixlm.bench import Report, Row, Sizes
 from radixlm.runtime.config import EngineConfig
 from radixlm.runtime.model_files import ModelFiles
 from radixlm.runtime.native_runner import can_serve

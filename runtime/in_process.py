@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from radixlm.errors import RadixError
-from radixlm.grammar.compiler import compile_spec
-from radixlm.runtime import messages as m
-from radixlm.runtime.config import EngineConfig
-from radixlm.runtime.gateway import Gateway
+from ..errors import RadixError
+from ..grammar.compiler import compile_spec
+from . import messages as m
+from .config import EngineConfig
+from .gateway import Gateway
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from radixlm.runtime.branches import TokenizerLike
-    from radixlm.runtime.engine import Engine
+    from .branches import TokenizerLike
+    from .engine import Engine
 
 _CLIENT = b"c1"
 _SWITCH_S = 2e-4  # two Python threads hand over so often, in place of every 5 ms

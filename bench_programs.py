@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from radixlm.errors import ConfigError
-
-from .in_process import InProcess
-from .optimum import clairvoyant_tokens, fewest_tokens
-from .workloads import Workload, workloads
+from radixlm.lang.workloads import Workload, workloads
+from radixlm.radix_cache.optimum import clairvoyant_tokens, fewest_tokens
+from radixlm.runtime.in_process import InProcess
 
 if TYPE_CHECKING:
     from radixlm.lang.state import State

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from radixlm.bench.optimum import clairvoyant_tokens, fewest_tokens
+from radixlm.radix_cache.optimum import clairvoyant_tokens, fewest_tokens
 
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), max_size=4).map(tuple), max_size=6)
 
