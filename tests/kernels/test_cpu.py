@@ -187,14 +187,14 @@ def test_a_masked_head_has_the_bits_of_the_whole_where_the_mask_allows(
     for num_threads in (1, 3):
         model = NativeModel(weights, make_pool(weights), num_threads, isa)
         whole = model.logits(hidden).numpy()
-        for num_allowed in (0, 1, 9, 400, 1003):
+        for num_allowed in (0, 1, 5, 400, 1003):
             masks = [None if i % 5 == 3 else random.permutation(1003)[:num_allowed] for i in range(12)]  # fmt: skip
             packed = [None if ids is None else pack_mask(ids, 1003) for ids in masks]
             found = model.logits(hidden, packed).numpy()
             for row, ids in enumerate(masks):
                 kept = np.arange(1003) if ids is None else ids
                 assert np.array_equal(found[row, kept], whole[row, kept])
-                if ids is None or num_allowed > 9:
+                if ids is None or num_allowed > 5:
                     assert np.array_equal(found[row], whole[row])
                 else:
                     blocks = np.isin(np.arange(1003) // 16, ids // 16)
