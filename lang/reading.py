@@ -114,8 +114,13 @@ class ReadableState:
         return meta_info(meta, request, spell)
 
     def usage(self) -> Usage:
-        """Token counts of the whole run so far, over all its branches."""
+        """Token counts of the whole run so far, over all its branches; `.steps` of the model among them."""
         return self._branch.run.usage
+
+    @property
+    def time_s(self) -> float:
+        """Seconds that the run took, or has taken so far."""
+        return self._branch.run.time_s
 
     def error(self) -> BaseException | None:
         """What made this run or branch fail, as far as it is known now; None while all is well. Nothing is waited for.

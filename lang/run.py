@@ -67,10 +67,17 @@ class Run:
         self._left: deque[Callable[[], None]] = deque()  # for the program's thread
         self._wait = wait
         self._timeout_s = timeout_s
+        self._began_s = time.monotonic()
+        self._ended_s: float | None = None
         is_bounded = (
             timeout_s is not None and timeout_s < threading.TIMEOUT_MAX
         )  # no lock waits longer
         self._deadline = time.monotonic() + timeout_s if timeout_s and is_bounded else None
+
+    @property
+    def time_s(self) -> float:
+        """Seconds from the beginning to the end, or until now."""
+        return (self._ended_s or time.monotonic()) - self._began_s
 
     def wait_for(self, variable: Variable) -> None:
         """Until the variable is done. TimedOut past the run's deadline."""
@@ -153,6 +160,7 @@ class Run:
         """Close every branch that is still open."""
         with self.lock:
             self.is_over = True
+            self._ended_s = self._ended_s or time.monotonic()
             for branch in list(self.branches):
                 branch.close()
 

@@ -143,6 +143,11 @@ class Usage(msgspec.Struct, frozen=True):
     completion_tokens: int = 0
     forced_tokens: int = 0
 
+    @property
+    def steps(self) -> int:
+        """Steps of the model that wrote a token: one for each token that was not forced."""
+        return self.completion_tokens - self.forced_tokens
+
 
 class TokenLogprob(msgspec.Struct, frozen=True):
     """The model's own log-probability (before mask, penalties, temperature) of one token, with the best alternatives."""

@@ -331,3 +331,21 @@ def test_a_message_whose_content_is_refused_is_closed() -> None:
 
     state = f.run(backend=ScriptedBackend())
     assert state.messages()[-1] == {"role": "user", "content": "again"}
+
+
+def test_a_run_tells_its_steps_and_its_time_which_stands_still_when_it_is_over() -> None:
+    import time
+
+    @function
+    def f(s: State) -> tuple[float, int]:
+        s += "x" + gen("a", regex="[a-z]+ [0-9]")
+        assert s["a"]
+        return s.time_s, s.usage().steps
+
+    began_s = time.monotonic()
+    state = f.run(backend=ScriptedBackend({"a": "word 1"}))
+    within_s, steps = state.ret_value
+    usage = state.usage()
+    assert steps == usage.steps == usage.completion_tokens - usage.forced_tokens > 0
+    assert 0 < within_s <= state.time_s <= time.monotonic() - began_s
+    assert state.time_s == state.time_s
