@@ -218,12 +218,18 @@ def build_runner(config: EngineConfig, files: ModelFiles) -> Runner:
         "threads": config.threads,
     }
     if config.kernels in _NATIVE:
-        from .native_runner import can_serve, missing_library, open_native_runner
+        from .native_runner import (
+            can_serve,
+            check_instruction_set,
+            missing_library,
+            open_native_runner,
+        )
 
         missing = missing_library()
         if missing is not None:
             log.warning("the native kernels cannot serve, slower ones do (%s)", missing)
         if can_serve(config.dtype, config.kv_dtype):
+            check_instruction_set(config.instruction_set)  # before packing for it
             weights = weights_of(config, files)
             if weights.find() is None and weights.can_be_kept():
                 _pack_in_a_child(config)

@@ -61,13 +61,7 @@ class NativeRunner:
         sample: Sample | None = None,
     ) -> None:
         shape = packed.shape
-        usable = instruction_sets(load())
-        if instruction_set and instruction_set not in usable:
-            raise ConfigError(
-                f"instruction_set={instruction_set!r} is not one of {', '.join(usable)}",
-                place="instruction_set",
-                hint="Leave it empty for the best that this machine has",
-            )
+        check_instruction_set(instruction_set)
         num_bytes = page_bytes(shape, page_size, kv_dtype)
         num_pages = num_pages or kv_bytes // max(num_bytes, 1)
         pool = allocate(shape, num_pages, page_size, kv_dtype)
@@ -123,6 +117,17 @@ def can_serve(dtype: str, kv_dtype: str) -> bool:
     return missing_library() is None
 
 
+def check_instruction_set(name: str) -> None:
+    """ConfigError for a name that is not empty and no instruction set of this machine. OSError where the kernels were not built."""
+    usable = instruction_sets(load())
+    if name and name not in usable:
+        raise ConfigError(
+            f"instruction_set={name!r} is not one of {', '.join(usable)}",
+            place="instruction_set",
+            hint="Leave it empty for the best that this machine has",
+        )
+
+
 def open_native_runner(
     files: ModelFiles,
     *,
@@ -139,8 +144,10 @@ def open_native_runner(
     sample: Sample | None = None,
 ) -> NativeRunner | None:
     """The model on the native kernels; None where they were not built or do not take it. Errors as for the model's files and the pool."""
-    weights = PackedWeights(files, dtype, quantization, cache_dir, instruction_set)
-    packed = weights.load() if can_serve(dtype, kv_dtype) else None
+    if not can_serve(dtype, kv_dtype):
+        return None
+    check_instruction_set(instruction_set)
+    packed = PackedWeights(files, dtype, quantization, cache_dir, instruction_set).load()
     if packed is None:
         return None
     return NativeRunner(

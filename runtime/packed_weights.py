@@ -100,7 +100,7 @@ class PackedWeights:
         path = self.files.path
         parts = [path]
         if self.files.kind == "hf":
-            parts = [path / "config.json", *sorted(path.glob("*.safetensors"))]
+            parts = sorted([*path.glob("*.json"), *path.glob("*.safetensors")])
         stats = [(part.name, part.stat()) for part in parts]
         return {
             "in_halves": self.in_halves,

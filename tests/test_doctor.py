@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tiny_llamas import tiny_llama
 
 from radixlm import doctor, reports
 from radixlm.doctor import Finding
@@ -45,6 +46,23 @@ def test_the_model_is_described_by_its_file(smollm2_files: ModelFiles) -> None:
     assert found["model.context"].value == 8192
     assert found["kernels.reference"].value == "can serve"
     assert not [finding for finding in found.values() if finding.problem]
+
+
+def test_the_rate_of_products_is_that_of_the_instruction_set_asked_for(tmp_path: Path) -> None:
+    from radixlm.runtime.native_runner import can_serve
+    from radixlm.runtime.packed_weights import PackedWeights
+
+    if not can_serve("float32", "auto"):
+        pytest.skip("the native kernels were not built")
+    files = tiny_llama(tmp_path).files
+    (tmp_path / "tokenizer.json").write_text("{}")
+    config = EngineConfig.create(
+        model=str(files.path), quantization="int8", instruction_set="portable"
+    )
+    assert PackedWeights(files, "float32", "int8", Path(config.cache_dir), "portable").load()
+    found = [row for row in doctor.examine(config) if row.name.startswith("multiplies")]
+    assert [row.problem for row in found] == [""]
+    assert found[0].value.endswith(" GOPS")
 
 
 def test_a_folder_of_weights_is_described_too(tmp_path: Path) -> None:

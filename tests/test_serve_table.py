@@ -38,7 +38,9 @@ def test_failed_requests_are_counted_and_every_figure_is_a_row() -> None:
     assert len(table(rows_of(rounds, "radixlm"), ["radixlm"]).splitlines()) == len(FIGURES) + 2
 
 
-def test_of_a_trade_both_figures_are_held_against_the_peer_that_serves_the_long_prompts_first() -> None:
+def test_of_a_trade_both_figures_are_held_against_the_peer_that_serves_the_long_prompts_first() -> (
+    None
+):
     rounds = {
         "radixlm": [{"W8": {"win_itl_p99": 100, "long_ttft_p50": 2000}}],
         "patient": [{"W8": {"win_itl_p99": 30, "long_ttft_p50": 9000}}],

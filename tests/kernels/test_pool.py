@@ -70,6 +70,20 @@ for _ in range(50):  # each time the threads find less to allocate, until nothin
         failures += 1
 fail(0)
 print(failures, compute(model) == wanted)
+fail_at = ctypes.CDLL(sys.argv[2]).fail_at
+for n in range(100):  # each large allocation of a step in turn, by its own thread
+    model = decoder()
+    fail_at(n)
+    try:
+        compute(model)
+        break
+    except MemoryError:
+        pass
+    finally:
+        fail_at(-1)
+    if compute(model) != wanted:
+        sys.exit(f"after allocation {n} failed the next step is wrong")
+print(n)
 """
 
 
@@ -84,6 +98,7 @@ def test_memory_that_runs_out_on_a_thread_of_the_pool_fails_the_step_and_not_the
         command, env=environment, capture_output=True, text=True, timeout=100, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    failures, is_right = done.stdout.split()
+    failures, is_right, num_allocations = done.stdout.split()
     assert int(failures) >= 1
     assert is_right == "True"
+    assert 5 < int(num_allocations) < 99

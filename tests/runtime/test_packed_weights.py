@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from tiny_llamas import TinyLlama, tiny_llama, write_gguf
 
+from radixlm.errors import ConfigError
 from radixlm.kernels.cpu import packed_file
 from radixlm.kernels.cpu.backend import BACKEND
 from radixlm.runtime import packed_weights
 from radixlm.runtime.model_files import ModelFiles
+from radixlm.runtime.native_runner import open_native_runner
 from radixlm.runtime.packed_weights import PackedWeights
 
 REASON = BACKEND.unavailable_reason("cpu")
@@ -59,6 +61,34 @@ def test_each_way_of_packing_has_its_own_file_and_a_changed_model_is_packed_agai
     assert weights.find() is None
     assert weights.load() is not None
     assert weights.find() is not None
+
+
+def test_whatever_says_how_the_weights_are_read_belongs_to_the_key(
+    model: TinyLlama, tmp_path: Path
+) -> None:
+    settings = model.files.path / "quantize_config.json"
+    settings.write_text('{"bits": 4, "group_size": 32}')
+    weights = weights_of(model.files, tmp_path, quantization="none")
+    if weights.load() is None:
+        pytest.fail("it was not packed")
+    assert weights.find() is not None
+    settings.write_text('{"bits": 4, "group_size": 32, "checkpoint_format": "gptq_v2"}')
+    assert weights.find() is None
+
+
+def test_an_instruction_set_that_is_none_is_refused_before_anything_is_packed(
+    model: TinyLlama, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="instruction_set='avx9'") as raised:
+        open_native_runner(
+            model.files,
+            cache_dir=tmp_path,
+            dtype="float32",
+            quantization="file",
+            instruction_set="avx9",
+        )
+    assert raised.value.place == "instruction_set"
+    assert not list(model.files.path.glob("*.packed"))
 
 
 def test_a_file_packed_by_other_rules_is_packed_again(

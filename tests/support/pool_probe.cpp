@@ -48,9 +48,15 @@ PROBE_EXPORT void fail_on_other_threads(int yes) {
   fails_elsewhere = yes != 0;
 }
 
+static std::atomic<long> num_until_failure{-1};
+
+// The n-th allocation of 2,000 bytes or more from now on fails, on whatever thread; -1: none does.
+PROBE_EXPORT void fail_at(long n) { num_until_failure = n; }
+
 #if defined(PROBE_REPLACES_NEW)
 __attribute__((visibility("default"))) void* operator new(std::size_t size) {
   if (fails_elsewhere && !is_first) throw std::bad_alloc();
+  if (size >= 2000 && num_until_failure.load() >= 0 && num_until_failure.fetch_sub(1) == 0) throw std::bad_alloc();
   if (void* memory = std::malloc(size ? size : 1)) return memory;
   throw std::bad_alloc();
 }

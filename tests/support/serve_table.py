@@ -87,9 +87,7 @@ def rows_of(rounds: Mapping[str, Sequence[Results]], ours: str) -> list[Row]:
     return rows
 
 
-def _medians(
-    rounds: Mapping[str, Sequence[Results]], workload: str, key: str
-) -> dict[str, float]:
+def _medians(rounds: Mapping[str, Sequence[Results]], workload: str, key: str) -> dict[str, float]:
     found = {name: median_of_rounds(all_of, workload, key) for name, all_of in rounds.items()}
     return {name: value for name, value in found.items() if value is not None}
 

@@ -20,8 +20,8 @@ inline bool takes_pairs(const Shape& s) { return s.kv_kind == kKvBF16 && s.page_
 
 // Up to 64 keys and values of one head, in chunks of 16; the chunks of the block that comes next are fetched meanwhile.
 struct PairBlock {
-  const uint16_t* keys[kChunks];
-  const uint16_t* values[kChunks];
+  const uint16_t* keys[kChunks] = {};
+  const uint16_t* values[kChunks] = {};
   int num_chunks = 0;
 
   // Of block `index` of a sequence with these pages, of which `num_visible` keys are seen. Returns how many keys of it are.
@@ -71,6 +71,7 @@ inline void score_chunks(const uint16_t* const* q, const PairBlock& block, const
 
 // 2^x for x <= 0, to 2^-18 of it: more than the rounding behind keeps. What is no number stays none.
 inline __m512 two_to_below_one(__m512 x) {
+  x = _mm512_max_ps(_mm512_set1_ps(-200.0f), x);  // so far below, and at minus infinity, the rounded result is 0
   const __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), r = _mm512_sub_ps(x, n);
   __m512 p = _mm512_set1_ps(9.58285e-3f);  // of all polynomials with 1 at 0, the least relative error on -1/2 .. 1/2
   p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.590643e-2f));
@@ -83,7 +84,7 @@ inline __m512 two_to_below_one(__m512 x) {
 // Scores of one row, as powers of two, become rounded weights, 0 beyond `count` keys; returns the maximum as a power of e, and the sum.
 inline RowState weigh_pairs(const float* scores, int count, uint16_t* weights) {
   const int chunks = (count + kChunk - 1) / kChunk;
-  const __m512 nothing = _mm512_set1_ps(-1e30f);  // not infinite: the difference to its whole part must be a number
+  const __m512 nothing = _mm512_set1_ps(-INFINITY);
   __m512 seen[kChunks + 1], most = nothing;
   for (int c = 0; c < chunks; ++c) {
     const int left = count - c * kChunk;

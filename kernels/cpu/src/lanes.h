@@ -180,7 +180,7 @@ inline F8 sums_of(const F8 a[8]) {
 #endif
 }
 
-// e^x to about 2 ulp for x <= 88; below -87 the result is 0. Range reduction by ln 2, then the degree-6 Taylor polynomial in Horner form.
+// e^x to about 2 ulp for x <= 88; below -87 the result is 0. Range reduction by ln 2, then the degree-7 Taylor polynomial in Horner form.
 inline F8 exp8(F8 x) {
   const F8 clamped = max8(min8(x, all8(88.0f)), all8(-87.0f));
   const F8 n = round8(mul(clamped, all8(1.44269504f)));

@@ -37,6 +37,12 @@ constexpr int input_of(int s, int t) {
 // Groups lie row after row; for VNNI eight rows lie together, [rows / 8][group][8], so that a tile of them has one address.
 constexpr int kTogether = kHasVnni ? 8 : 1;
 
+// A buffer never shrinks, and is judged by its own size: another one's growth may have failed before.
+template <class T>
+inline void grow(std::vector<T>& buffer, size_t size) {
+  if (buffer.size() < size) buffer.resize(size);
+}
+
 struct Activations {
   int width = 0;  // inputs
   std::vector<float> floats;
@@ -47,14 +53,12 @@ struct Activations {
   void reserve(int rows, int num_in) {
     width = num_in;
     const size_t size = size_t((rows + kTogether - 1) / kTogether * kTogether) * num_in;
-    if (floats.size() < size) floats.resize(size);
-    if (codes.size() < size) codes.resize(size);
     const size_t cells = size / kGroup + rows;
-    if (sums.size() < cells) {
-      sums.resize(cells);
-      factors.resize(cells);
-    }
-    if (units.size() < size_t(rows)) units.resize(rows);
+    grow(floats, size);
+    grow(codes, size);
+    grow(sums, cells);
+    grow(factors, cells);
+    grow(units, size_t(rows));
   }
 
   // Where group g of a row of `num_groups` lies.

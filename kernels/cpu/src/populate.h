@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <system_error>
 #include <thread>
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -22,7 +23,11 @@ class Populator {
   // Of the memory at `from`, `bytes` bytes.
   void begin(void* from, size_t bytes) {
 #if defined(__linux__)
-    if (bytes) thread_ = std::thread([this, from, bytes] { populate((uintptr_t)from, bytes); });
+    try {
+      if (bytes) thread_ = std::thread([this, from, bytes] { populate((uintptr_t)from, bytes); });
+    } catch (const std::system_error&) {
+      return;  // the system gives no more threads: memory comes with use
+    }
 #else
     (void)from, (void)bytes;
 #endif

@@ -24,11 +24,8 @@ struct Rows {
   Activations input;
 
   void reserve(int rows, const Shape& s) {
-    const size_t size = size_t(rows) * s.hidden;
-    if (residual.size() < size) {
-      residual.resize(size);
-      spare.resize(size);
-    }
+    grow(residual, size_t(rows) * s.hidden);
+    grow(spare, size_t(rows) * s.hidden);
     input.reserve(rows, std::max({s.hidden, s.inner, s.num_heads * s.head_dim}));
   }
 };
@@ -115,14 +112,10 @@ class Runner : public AnyRunner {
     shared_.reserve(rows, s_);
     grow(qkv_, size_t(rows) * qkv_width());
     grow(attended_, size_t(rows) * query_width());
-    if (is_paired_ && rounded_queries_.size() < size_t(rows) * query_width()) rounded_queries_.resize(size_t(rows) * query_width());
+    if (is_paired_) grow(rounded_queries_, size_t(rows) * query_width());
     grow(out_, size_t(rows) * s_.hidden);
     grow(gate_up_, size_t(rows) * 2 * s_.inner);
-    if (states_.size() < size_t(rows) * s_.num_heads) states_.resize(size_t(rows) * s_.num_heads);
-  }
-
-  static void grow(std::vector<float>& buffer, size_t size) {
-    if (buffer.size() < size) buffer.resize(size);
+    grow(states_, size_t(rows) * s_.num_heads);
   }
 
   // ---------------------------------------------------------------------------------------------- one member's way through the step
