@@ -138,9 +138,16 @@ def print_programs(rows: Iterable[ProgramRow], *, as_json: bool) -> None:
         whole = row if not row.without else whole
         table.add_row(*_program_cells(row, whole or row), style="" if not row.without else "dim")
     width = None if sys.stdout.isatty() else _WIDTH_OF_FILE
-    Console(highlight=False, width=width).print(table)
+    out = Console(highlight=False, width=width)
+    out.print(table)
+    out.print(_PROGRAM_LEGEND, style="dim")
 
 
+_PROGRAM_LEGEND = """
+Below each workload: the same without one part. whole is x: programs/s of the whole in multiples of this row's. computed, x fewest: tokens through the
+model, and in multiples of the fewest that any cache and order need. of best hits: hit rate over the best possible. of clairvoyant: computed by a cache of
+this size that knows the future and takes requests in order, over ours. fcfs: a plain queue. texts: "others" where they differ from the whole's.
+Times of --quick are of one cold run: read the counts."""
 _PROGRAM_COLUMNS = (
     "workload", "programs/s", "whole is x", "p50 s", "computed", "x fewest", "of best hits", "of clairvoyant", "forced",
     "requests", "steps", "texts",

@@ -196,7 +196,12 @@ class BatchRuns:
 
     def _check_item(self, index: int, item: object, shared: Mapping[str, Any]) -> None:
         if not isinstance(item, Mapping):
-            raise ProgramError(f"{item!r:.80} is not a dict of arguments", place=f"batch[{index}]")
+            wanted = ", ".join(f"{name!r}: ..." for name in sorted(self._arguments.names))
+            raise ProgramError(
+                f"{item!r:.80} is not a dict of arguments",
+                place=f"batch[{index}]",
+                hint=f"Write {{{wanted}}} for each item",
+            )
         try:
             own, _, _ = self._arguments.split({**self._bound, **shared, **item})
             self._arguments.check((), own)

@@ -7,7 +7,7 @@ how waiting is done.
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import ProgramError
 from .chat import RoleMark
@@ -37,6 +37,11 @@ class State(ReadableState):
         """
         self._append(as_node(value))
         return self
+
+    def __add__(self, other: object) -> NoReturn:
+        raise ProgramError(
+            "a state is appended to in place, it is no operand of +", hint="Write s += ..."
+        )
 
     def _append(self, node: Node) -> None:
         act_on(self, self._branch, node)

@@ -349,3 +349,13 @@ def test_a_run_tells_its_steps_and_its_time_which_stands_still_when_it_is_over()
     assert steps == usage.steps == usage.completion_tokens - usage.forced_tokens > 0
     assert 0 < within_s <= state.time_s <= time.monotonic() - began_s
     assert state.time_s == state.time_s
+
+
+def test_a_state_is_no_operand_of_plus() -> None:
+    @function
+    def f(s: State) -> None:
+        s = s + "x"
+
+    with pytest.raises(ProgramError, match="appended to in place") as raised:
+        f.run(backend=ScriptedBackend())
+    assert raised.value.hint == "Write s += ..."
