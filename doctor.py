@@ -65,7 +65,7 @@ def examine(config: EngineConfig) -> list[Finding]:
 
 def machine_facts() -> dict[str, Any]:
     """The machine in a few words: processor, cores, instructions, memory, versions of what computes."""
-    from radixlm.runtime.config import usable_cores
+    from radixlm.runtime.cores import usable_cores
 
     fields = _cpuinfo()
     flags = set((fields.get("flags") or fields.get("Features", "")).split())

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import ConfigError
+from .cores import usable_cores
 
 MIB = 1024 * 1024
 ENVIRONMENT_PREFIX = "RADIXLM_"
@@ -46,6 +47,9 @@ class EngineConfig:
     )
     threads: int = _option(
         0, "threads of the native pool under the engine; 0: one per usable core", 0, 1024
+    )
+    pin_threads: bool = _option(
+        False, "keep each of those threads on a core of its own (native kernels, Linux)"
     )
     kernels: str = _option("auto", "kernel backend: auto, reference, cpu or triton")
     instruction_set: str = _option(
@@ -262,13 +266,6 @@ def _to_number(name: str, value: Any, kind: type[int] | type[float]) -> float:
         return kind(value)
     except ValueError:
         raise refused from None
-
-
-def usable_cores() -> int:
-    """Cores this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def default_cache_dir() -> Path:

@@ -236,6 +236,7 @@ def build_runner(config: EngineConfig, files: ModelFiles) -> Runner:
         native = open_native_runner(
             files,
             cache_dir=Path(config.cache_dir),
+            pin_threads=config.pin_threads,
             kv_ready_bytes=config.kv_ready_bytes,
             instruction_set=config.instruction_set,
             **options,

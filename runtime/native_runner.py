@@ -56,6 +56,7 @@ class NativeRunner:
         dtype: str = "float32",
         kv_dtype: str = KV_DTYPE,
         threads: int = 1,
+        pin_threads: bool = False,
         kv_ready_bytes: int = 0,
         instruction_set: str = "",
         sample: Sample | None = None,
@@ -65,7 +66,9 @@ class NativeRunner:
         num_bytes = page_bytes(shape, page_size, kv_dtype)
         num_pages = num_pages or kv_bytes // max(num_bytes, 1)
         pool = allocate(shape, num_pages, page_size, kv_dtype)
-        self._decoder = NativeDecoder(packed, pool, threads, instruction_set, kv_ready_bytes)
+        self._decoder = NativeDecoder(
+            packed, pool, threads, instruction_set, kv_ready_bytes, pin_threads
+        )
         self._sample = sample or NativeSampler(self._decoder)
         self._logits: F32 = np.empty((0, shape.vocab_size), np.float32)
         self.facts = ModelFacts(
@@ -139,6 +142,7 @@ def open_native_runner(
     kv_bytes: int = 0,
     page_size: int = 16,
     threads: int = 1,
+    pin_threads: bool = False,
     kv_ready_bytes: int = 0,
     instruction_set: str = "",
     sample: Sample | None = None,
@@ -158,6 +162,7 @@ def open_native_runner(
         dtype=dtype,
         kv_dtype=KV_DTYPE if kv_dtype == "auto" else kv_dtype,
         threads=threads,
+        pin_threads=pin_threads,
         kv_ready_bytes=kv_ready_bytes,
         instruction_set=instruction_set,
         sample=sample,

@@ -35,7 +35,7 @@ def refusal(shape: DecoderShape, kind: str) -> str | None:
 class NativeDecoder:
     """Runs steps of `packed` on `pool`. `isa` names one of `library.instruction_sets`; "" takes the best.
 
-    `ready_bytes`: of the pool, taken from the system in the background.
+    `ready_bytes`: of the pool, taken from the system in the background. `pins_threads`: each on a core of its own, the one that calls too.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class NativeDecoder:
         num_threads: int,
         isa: str = "",
         ready_bytes: int = 0,
+        pins_threads: bool = False,
     ) -> None:
         self._library = load()
         self.shape = packed.shape
@@ -58,6 +59,7 @@ class NativeDecoder:
         weights.shape.ready_bytes = min(ready_bytes, pool.storage.nbytes)
         weights.shape.page_cells, weights.shape.layer_cells, weights.shape.side_cells = pool.steps()
         weights.shape.num_threads = num_threads
+        weights.shape.pins_threads = pins_threads
         self.instruction_set = isa or instruction_sets(self._library)[0]
         self._runner = self._library.radix_open(byref(weights), self.instruction_set.encode())
         if not self._runner:

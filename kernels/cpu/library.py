@@ -45,6 +45,7 @@ class ShapeStruct(Structure):
         ("num_layers", c_int32), ("hidden", c_int32), ("num_heads", c_int32), ("num_kv_heads", c_int32),
         ("head_dim", c_int32), ("inner", c_int32), ("vocab", c_int32), ("context", c_int32),
         ("num_rotary", c_int32), ("page_size", c_int32), ("kv_kind", c_int32), ("num_threads", c_int32),
+        ("pins_threads", c_int32), ("reserved", c_int32),
         ("page_cells", c_int64), ("layer_cells", c_int64), ("side_cells", c_int64), ("ready_bytes", c_int64), ("epsilon", c_float),
     )  # fmt: skip
 

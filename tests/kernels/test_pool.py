@@ -102,3 +102,28 @@ def test_memory_that_runs_out_on_a_thread_of_the_pool_fails_the_step_and_not_the
     assert int(failures) >= 1
     assert is_right == "True"
     assert 5 < int(num_allocations) < 99
+
+
+PINNED = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from native_models import PAGE, ModelKind, Row, make_weights, next_step, packed_for
+from radixlm.kernels.cpu.decoder import NativeDecoder
+from radixlm.kernels.cpu.pool import allocate
+
+packed = packed_for(make_weights(ModelKind()))
+everything = os.sched_getaffinity(0)
+for pins in (False, True):
+    model = NativeDecoder(packed, allocate(packed.shape, 4, PAGE, "float32"), 2, pins_threads=pins)
+    model.forward(next_step([(Row([0], [1, 2, 3]), 3)]))
+    cores = [os.sched_getaffinity(int(task)) for task in os.listdir("/proc/self/task")]
+    print(sum(len(each) == 1 for each in cores), len({min(each) for each in cores if len(each) == 1}))
+"""
+
+
+@pytest.mark.skipif(BACKEND.unavailable_reason("cpu") is not None, reason="no native kernels")
+@pytest.mark.skipif(len(getattr(os, "sched_getaffinity", lambda _: [])(0)) < 2, reason="one core")
+def test_threads_stay_on_cores_of_their_own_when_asked() -> None:
+    command = [sys.executable, "-c", PINNED, str(SUPPORT)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    assert done.stdout.split() == ["0", "0", "2", "2"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from radixlm.errors import ConfigError
-from radixlm.runtime import config as config_module
 from radixlm.runtime.config import FIELDS, EngineConfig, child_environment, default_cache_dir
+from radixlm.runtime.cores import usable_cores
 
 
 @pytest.fixture(autouse=True)
@@ -89,4 +89,4 @@ def test_the_cache_folder_follows_the_xdg_rules(
 def test_every_option_has_a_text_and_children_get_their_thread_count() -> None:
     assert all(spec.metadata["text"] for spec in FIELDS.values())
     assert child_environment(3)["OMP_NUM_THREADS"] == "3"
-    assert config_module.usable_cores() >= 1
+    assert usable_cores() >= 1

@@ -32,7 +32,7 @@ struct Layer {
 };
 
 struct Shape {
-  int32_t num_layers, hidden, num_heads, num_kv_heads, head_dim, inner, vocab, context, num_rotary, page_size, kv_kind, num_threads;
+  int32_t num_layers, hidden, num_heads, num_kv_heads, head_dim, inner, vocab, context, num_rotary, page_size, kv_kind, num_threads, pins_threads, reserved;
   int64_t page_cells, layer_cells, side_cells;  // from a page, a layer, keys to the next, values: in cells, each a head of a token
   int64_t ready_bytes;  // of keys and values, taken from the system in the background
   float epsilon;

@@ -6,6 +6,7 @@
 // An exception of any member (memory that ran out) ends the round for all: the others leave at their next barrier, and `run` throws it on
 // the caller's thread when nobody works any more. The pool serves on.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -14,6 +15,11 @@
 #include <thread>
 #include <utility>
 #include <vector>
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+#endif
 
 namespace radix {
 
@@ -27,7 +33,8 @@ inline void pause_cpu() {
 
 class Pool {
  public:
-  explicit Pool(int num_threads) : num_threads_(num_threads < 1 ? 1 : num_threads) {
+  // With `pins`, each member stays on a core of its own as far as there are some: member k on the k-th that the process may use.
+  explicit Pool(int num_threads, bool pins = false) : num_threads_(num_threads < 1 ? 1 : num_threads), pins_(pins) {
     try {
       for (int member = 1; member < num_threads_; ++member) threads_.emplace_back([this, member] { serve(member); });
     } catch (...) {  // the system gives no more threads
@@ -43,6 +50,8 @@ class Pool {
   // work(member) on every member; returns when all are done. Throws what a member threw.
   template <class Work>
   void run(Work&& work) {
+    if (pins_ && !is_caller_pinned_) pin(0);
+    is_caller_pinned_ = true;
     if (num_threads_ == 1) return work(0);
     work_ = std::ref(work);
     {
@@ -117,7 +126,35 @@ class Pool {
     for (auto& thread : threads_) thread.join();
   }
 
+  // Keep the current thread on a core; where that is refused it runs as before.
+  static void pin(int member) {
+#if defined(__linux__)
+    static const cpu_set_t allowed = allowed_cores();  // of the process, before any of its threads was pinned
+    int left = member % std::max(1, CPU_COUNT(&allowed));
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+      if (!CPU_ISSET(core, &allowed) || left-- > 0) continue;
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(core, &one);
+      pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+      return;
+    }
+#else
+    (void)member;
+#endif
+  }
+
+#if defined(__linux__)
+  static cpu_set_t allowed_cores() {
+    cpu_set_t found;
+    CPU_ZERO(&found);
+    sched_getaffinity(getpid(), sizeof(found), &found);
+    return found;
+  }
+#endif
+
   void serve(int member) {
+    if (pins_) pin(member);
     unsigned seen = 0;
     for (;;) {
       for (int spins = 0; spins < kSpins && round_.load(std::memory_order_acquire) == seen; ++spins) pause_cpu();
@@ -132,6 +169,8 @@ class Pool {
   }
 
   const int num_threads_;
+  const bool pins_;
+  bool is_caller_pinned_ = false;
   std::vector<std::thread> threads_;
   std::mutex mutex_;
   std::condition_variable bell_;

@@ -32,7 +32,7 @@ struct Rows {
 
 class Runner : public AnyRunner {
  public:
-  explicit Runner(const Weights& weights) : w_(weights), s_(weights.shape), layers_(weights.layers, weights.layers + s_.num_layers), pool_(s_.num_threads) {
+  explicit Runner(const Weights& weights) : w_(weights), s_(weights.shape), layers_(weights.layers, weights.layers + s_.num_layers), pool_(s_.num_threads, s_.pins_threads != 0) {
     w_.layers = layers_.data();
     check_kinds();
     lone_.resize(pool_.size());
