@@ -5,7 +5,7 @@ Run: .venv/bin/python tests/bench/bench_quality.py [--json] [--quick]     Compar
 Of the model's own file, and of copies of the model as floats and as GPTQ and AWQ checkpoints; each is compared with its own exact values.
 
 Perplexity: the passages of tests/support/quality_text.py, each from its own beginning. Greedy text: 100 beginnings cut from them, 32 tokens
-each. Constrained: JSON documents drawn at temperature 1, and how many of them validate.
+each. Constrained: JSON documents drawn at temperature 1, and how many of them validate. Tool calls: 40 greedy ones over two typed functions.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,7 +43,13 @@ COPIES = {
     "gptq, groups of 64": (Recipe("gptq", 64, has_index=False), [("file", "bfloat16"), ("file", "int8")]),
     "awq, groups of 32": (Recipe("awq", 32), [("file", "bfloat16"), ("file", "int8")]),
 }  # fmt: skip
-PARTS = ("file", "copies", "documents")
+PARTS = ("file", "copies", "documents", "calls")
+CITIES = ("Oslo", "Lima", "Cairo", "Quito", "Osaka")
+TASKS = [
+    f"{'How is the weather in ' + city if i % 2 else f'What is {17 + i} plus {5 * i} in {city} time'}?"
+    for i in range(8)
+    for city in CITIES
+]
 PERSON = {
     "type": "object",
     "properties": {
@@ -144,6 +151,34 @@ def _is_valid(text: str) -> bool:
     )
 
 
+def weather(city: str, days: int = 1) -> str:
+    """The weather of a city for the next days."""
+    return f"{city} {days}"
+
+
+def add(first: int, second: int) -> int:
+    """The sum of two numbers."""
+    return first + second
+
+
+@radixlm.function
+def call_a_tool(s: Any, task: str) -> None:
+    """One call of `weather` or `add`."""
+    s += radixlm.user(task)
+    options: Any = {"tool_choice": "required", "parallel_tool_calls": False, "max_tokens": 120}
+    s += radixlm.assistant(radixlm.gen("reply", tools=[weather, add], **options))
+
+
+def tool_calls(model: str, threads: int, quantization: str, kv_dtype: str) -> list[str]:
+    """The call that the model writes for each task; "" where it is none that the function takes."""
+    options = {"quantization": quantization, "kv_dtype": kv_dtype}
+    with radixlm.Engine(model=model, threads=threads, **options) as engine:
+        states = call_a_tool.run_batch(
+            [{"task": task} for task in TASKS], backend=engine, progress_bar=False
+        )
+    return ["" if s.error() or not s["reply"].calls else str(s["reply"].calls[0]) for s in states]
+
+
 def _runner(files: ModelFiles, threads: int, quantization: str, kv_dtype: str) -> ModelRunner:
     return ModelRunner(
         files,
@@ -197,9 +232,17 @@ def main() -> None:
     if "documents" in options.part:
         for kv_dtype in KV_DTYPES[1:]:
             valid[kv_dtype] = valid_share(options.model, options.threads, kv_dtype, num_documents)
+    calls: dict[str, tuple[float, float]] = {}
+    if "calls" in options.part:
+        exact = tool_calls(options.model, options.threads, "none", "float32")
+        for kv_dtype in KV_DTYPES[1:]:
+            found = tool_calls(options.model, options.threads, "file", kv_dtype)
+            same = sum(a == b for a, b in zip(found, exact, strict=True))
+            calls[kv_dtype] = (sum(map(bool, found)) / len(TASKS), same / len(TASKS))
     num_tokens = sum(len(ids) - 1 for ids in passages)
     if options.json:
-        print(json.dumps({"bench": "quality", "rows": rows, "valid": valid, "machine": machine()}))
+        parts = {"rows": rows, "valid": valid, "calls": calls}
+        print(json.dumps({"bench": "quality", **parts, "machine": machine()}))
         return
     print(f"quality of {options.model}, {num_tokens} tokens, {num_beginnings} continuations ({machine()})")  # fmt: skip
     print("  weights             quantization  keys/values  perplexity  change   identical  first difference")  # fmt: skip
@@ -207,6 +250,8 @@ def main() -> None:
         print(f"  {label:<19} {how:<13} {kv:<12} {perplexity:10.3f} {change:+7.3f}% {same:9.0%} {place:10.0f}")  # fmt: skip
     for name, share in valid.items():
         print(f"  documents that validate, {name}: {share:.0%} of {num_documents}")
+    for name, (taken, same) in calls.items():
+        print(f"  tool calls that validate, {name}: {taken:.0%} of {len(TASKS)}; those of exact values: {same:.0%}")  # fmt: skip
 
 
 if __name__ == "__main__":
