@@ -23,6 +23,7 @@ import msgspec
 from ..errors import ServiceError
 from . import messages as m
 from .config import EngineConfig
+from .cores import usable_cores
 from .process_watch import leave_if_orphaned
 from .transport import Addresses, BlockingEnd, Transport
 
@@ -239,6 +240,7 @@ def build_runner(config: EngineConfig, files: ModelFiles) -> Runner:
             pin_threads=config.pin_threads,
             kv_ready_bytes=config.kv_ready_bytes,
             instruction_set=config.instruction_set,
+            has_spare_core=config.threads < usable_cores(),
             **options,
         )
         if native is not None:

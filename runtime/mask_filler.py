@@ -1,4 +1,5 @@
-"""Grammar masks of one step, filled while the forward pass runs. Owns the buffer they stand in; knows no model.
+"""Grammar masks of one step, filled while the forward pass runs where it runs beside the caller (a GPU, a spare core), else before
+sampling. Owns the buffer they stand in; knows no model.
 
 A grammar that fails here leaves an open mask, so that the batch can be sampled, and a fault that ends its own request.
 """

@@ -6,6 +6,7 @@ Owns the decoder, its pool, and the buffer of logits that is used again in every
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,16 +35,17 @@ SCORED_ROWS_PER_CHUNK = 64
 
 @dataclass(frozen=True, slots=True)
 class NativeStep:
-    """A step that was computed: its plan and the hidden states [R, hidden] of its wanted rows."""
+    """A step that was computed, or is being: its plan and the hidden states [R, hidden] of its wanted rows."""
 
     plan: BatchPlan
-    hidden: F32
+    hidden: F32 | Future[F32]
 
 
 class NativeRunner:
     """A packed model with `num_pages` pages of K/V (0: as many as `kv_bytes` holds), ready for `launch` and `finish`.
 
-    `instruction_set` "" takes the best. `sample` replaces the sampler (tests). ConfigError for a pool that cannot be.
+    `instruction_set` "" takes the best. With `has_spare_core` a step whose rows have
+    masks is computed on a thread beside the caller's, who fills them meanwhile. `sample` replaces the sampler (tests). ConfigError for a pool that cannot be.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class NativeRunner:
         pin_threads: bool = False,
         kv_ready_bytes: int = 0,
         instruction_set: str = "",
+        has_spare_core: bool = False,
         sample: Sample | None = None,
     ) -> None:
         shape = packed.shape
@@ -70,6 +73,8 @@ class NativeRunner:
             packed, pool, threads, instruction_set, kv_ready_bytes, pin_threads
         )
         self._sample = sample or NativeSampler(self._decoder)
+        self._beside = ThreadPoolExecutor(1, "forward") if has_spare_core else None
+        self._running: Future[F32] | None = None
         self._logits: F32 = np.empty((0, shape.vocab_size), np.float32)
         self.facts = ModelFacts(
             vocab_size=shape.vocab_size,
@@ -88,12 +93,22 @@ class NativeRunner:
 
     def launch(self, plan: BatchPlan) -> NativeStep:
         """Copy pages, then compute the plan's new tokens."""
+        if self._running is not None:  # of a step that nobody finished
+            wait([self._running])
+            self._running = None
         self._decoder.copy_pages(plan.page_copies)
-        return NativeStep(plan, self._decoder.forward(step_batch(plan)))
+        batch = step_batch(plan)
+        if self._beside is None or not plan.sampling.mask_rows.size:
+            return NativeStep(plan, self._decoder.forward(batch))
+        self._running = self._beside.submit(self._decoder.forward, batch)
+        return NativeStep(plan, self._running)
 
     def finish(self, pending: NativeStep, masks: U32 | None) -> StepResult:
         """See Runner."""
         hidden = pending.hidden
+        if isinstance(hidden, Future):
+            hidden = hidden.result()
+            self._running = None
 
         def logits_of(rows: I32 | None, masks: Masks) -> F32:
             wanted = hidden if rows is None else hidden[rows]
@@ -145,6 +160,7 @@ def open_native_runner(
     pin_threads: bool = False,
     kv_ready_bytes: int = 0,
     instruction_set: str = "",
+    has_spare_core: bool = False,
     sample: Sample | None = None,
 ) -> NativeRunner | None:
     """The model on the native kernels; None where they were not built or do not take it. Errors as for the model's files and the pool."""
@@ -165,5 +181,6 @@ def open_native_runner(
         pin_threads=pin_threads,
         kv_ready_bytes=kv_ready_bytes,
         instruction_set=instruction_set,
+        has_spare_core=has_spare_core,
         sample=sample,
     )

@@ -7,11 +7,14 @@ import functools
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from engine_driver import VOCAB_SIZE, Driver, alone
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paged_steps import PagedSequence, plan_step
 from tiny_llamas import tiny_llama
 
 from radixlm.kernels.cpu.backend import BACKEND
@@ -181,7 +184,9 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, bool], Pa
     return functools.cache(make)
 
 
-def runner_of(packed: PackedModel, kv_dtype: str, threads: int, isa: str):
+def runner_of(
+    packed: PackedModel, kv_dtype: str, threads: int, isa: str, has_spare_core: bool = False
+):
     def make(num_pages: int, page_size: int) -> NativeRunner:
         return NativeRunner(
             packed,
@@ -190,9 +195,47 @@ def runner_of(packed: PackedModel, kv_dtype: str, threads: int, isa: str):
             kv_dtype=kv_dtype,
             threads=threads,
             instruction_set=isa,
+            has_spare_core=has_spare_core,
         )
 
     return make
+
+
+@needs_native
+def test_answers_are_the_same_where_masks_are_filled_beside_the_forward_pass(packed) -> None:
+    model = packed("int4", reads_halves(load(), ISAS[0]))
+    beside, alone = (runner_of(model, "bfloat16", 1, "", spare) for spare in (True, False))
+    totals: Counter[str] = Counter()
+    tight = SchedulerLimits(max_tokens_per_step=24, max_running=6, min_follow_tokens=1)
+    for seed in range(2):
+        driver = check_schedule(random.Random(seed), tight, 16, 144, 10, (1, 8, 30), beside, alone)
+        totals.update(driver.engine.stats())
+    assert totals["forced_tokens"] > 0  # constrained requests were among them
+    assert totals["repairs"] == 0
+
+
+@needs_native
+def test_a_step_that_fails_beside_the_caller_is_told_when_it_is_finished_and_the_next_one_works(
+    packed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = packed("int4", reads_halves(load(), ISAS[0]))
+    runner = runner_of(model, "float32", 1, "", True)(32, 16)
+    sequence = PagedSequence([0, 1], [1, 2, 3])
+    plan = plan_step([(sequence, 3)], 16, greedy=True)
+    masked = replace(plan, sampling=replace(plan.sampling, mask_rows=np.zeros(1, np.int32)))
+    mask = np.full((1, -(-VOCAB_SIZE // 32)), 0xFFFFFFFF, np.uint32)
+    wanted = runner.finish(runner.launch(masked), mask).token_ids
+    forward = runner._decoder.forward
+
+    def fails(batch: object) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(runner._decoder, "forward", fails)
+    with pytest.raises(MemoryError, match="no room"):
+        runner.finish(runner.launch(masked), mask)
+    runner.launch(masked)  # and nobody finishes it
+    monkeypatch.setattr(runner._decoder, "forward", forward)
+    assert runner.finish(runner.launch(masked), mask).token_ids == wanted
 
 
 @needs_native
