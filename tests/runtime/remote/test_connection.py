@@ -237,6 +237,27 @@ def test_a_key_is_sent_and_shown_nowhere(caplog: pytest.LogCaptureFixture) -> No
     assert not any("secret" in text for text in shown)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"headers": {"x-api-key": "SECRET-123\n"}},
+        {"headers": {"x-api-key": "SECRETключ"}},
+        {"headers": {"SECRET key": "x"}},
+        {"headers": {"x-api-key": 5}},
+        {"base_url": "http://user:SECRET@127.0.0.1:1/v1"},
+        {"base_url": "user:SECRET@127.0.0.1:1/v1"},
+        {"base_url": "http://user:SEC/RET@127.0.0.1:1/v1"},
+        {"base_url": "http://"},
+        {"base_url": "ftp://127.0.0.1"},
+    ],
+)
+def test_what_http_cannot_carry_is_refused_at_once_and_not_shown(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as raised:
+        OpenAI("m", **{"base_url": "http://127.0.0.1:1/v1", **options})
+    assert raised.value.place == next(iter(options))
+    assert "SEC" not in f"{raised.value} {raised.value!r} {raised.value.hint}"
+
+
 # ---------------------------------------------------------------------------------------------- the table
 
 
