@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -9,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from radixlm.errors import Aborted
+from radixlm.errors import Aborted, ServiceError
 from radixlm.runtime import messages as m
 from radixlm.runtime.remote.adapter import Ask, Choose, OnDelta, Told
+from radixlm.runtime.remote.adapters.anthropic_api import AnthropicOptions, AnthropicServer
+from radixlm.runtime.remote.adapters.openai_api import OpenAIOptions, OpenAIServer
 from radixlm.runtime.remote.backend import RemoteBackend
 from radixlm.runtime.remote.connection import Limits
 
@@ -93,3 +96,39 @@ def test_cancelling_ends_a_wait_whose_work_has_not_begun(backend: RemoteBackend)
     go.set()
     waiter.join(WAIT_S)
     assert [str(error) for error in failures] == ["the backend of echo was closed"]
+
+
+class OneFails:
+    """A Connection: of the calls the last is refused, the others wait for ever."""
+
+    server, base_url = "it", "http://it"
+
+    def __init__(self, num: int) -> None:
+        self.num_left = num
+        self.num_ended = 0
+
+    async def post(self, path: str, body: Any) -> Any:
+        self.num_left -= 1
+        if not self.num_left:
+            raise ServiceError("no")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.num_ended += 1
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_the_first_of_n_calls_that_fails_ends_the_others(kind: str) -> None:
+    connection: Any = OneFails(3)
+    adapter: Any = AnthropicServer(connection, AnthropicOptions("claude-x"))
+    if kind == "openai":
+        adapter = OpenAIServer(connection, OpenAIOptions("x", "llama.cpp"))
+    pieces = (m.RoleBegin("user"), m.Text("Hm?"), m.RoleEnd("user"))
+    message = m.Generate("r", "x", (), m.SamplingParams(n=3))
+
+    async def ask_three() -> None:
+        with pytest.raises(ServiceError, match="no"):
+            await adapter.generate(Ask(pieces, message), None)
+        assert connection.num_ended == 2
+
+    asyncio.run(ask_three())

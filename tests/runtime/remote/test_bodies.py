@@ -271,6 +271,14 @@ def test_anthropic_refuses_by_name_what_the_api_does_not_know(option: str, value
     assert fake.requests == []
 
 
+def test_anthropic_refuses_to_write_no_token_at_all() -> None:
+    fake = FakeAnthropic()
+    with anthropic(fake) as backend, pytest.raises(SamplingError) as raised:
+        chat.run(max_tokens=0, backend=backend)
+    assert raised.value.place == "max_tokens"
+    assert not fake.requests
+
+
 def test_anthropic_system_messages_stand_at_the_beginning() -> None:
     @function
     def late(s: Any) -> None:
