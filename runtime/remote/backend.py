@@ -185,7 +185,19 @@ class RemoteBackend:
                     self._is_woken = False
                     return
                 work = self._inbox.popleft()
-            work()
+            try:
+                work()
+            except Exception as error:  # noqa: BLE001 - it is logged, and told to all that wait
+                self._fail_all(error)
+
+    def _fail_all(self, error: Exception) -> None:
+        """A message could not be carried out, so no open branch is what its program believes; new ones are."""
+        log.exception("a message to %s met a defect", self._adapter.name)
+        failure = ServiceError(f"a message to {self._adapter.name} was not understood: {error!r}")
+        failure.__cause__ = error
+        self._table.fail_all(failure)
+        for name in list(self._jobs):
+            self._drop(name, failure)
 
     def _ask(self, job: Job) -> Future[Any]:
         name = job.message.request
@@ -214,11 +226,14 @@ class RemoteBackend:
             return  # closed: everything was ended
 
     def _abort(self, name: str) -> None:
+        self._drop(name, Aborted("the request was aborted"))
+
+    def _drop(self, name: str, failure: RadixError) -> None:
         job = self._jobs.pop(name, None)
         if job is None:
             return
-        job.dropped = Aborted("the request was aborted")
-        _fail(job, job.dropped)
+        job.dropped = failure
+        _fail(job, failure)
         task = self._tasks.get(name)
         if task is not None:
             task.cancel()

@@ -98,6 +98,23 @@ def test_cancelling_ends_a_wait_whose_work_has_not_begun(backend: RemoteBackend)
     assert [str(error) for error in failures] == ["the backend of echo was closed"]
 
 
+def test_a_message_that_cannot_be_carried_out_fails_what_is_open_and_nothing_after(
+    backend: RemoteBackend,
+) -> None:
+    go = held(backend)
+    before = ask(backend, "r1")
+    wrong: Any = None
+    backend.send(m.Append("y", (m.Text("a"),)))
+    backend.send(m.Fork("x", wrong))
+    after = ask(backend, "r2")
+    go.set()
+    for future in (before, after):
+        with pytest.raises(ServiceError, match="a message to echo was not understood"):
+            future.result(WAIT_S)
+    backend.send(m.OpenBranch("z"))
+    assert ask(backend, "r3", "z").result(WAIT_S).outputs[0].text == "hi"
+
+
 class OneFails:
     """A Connection: of the calls the last is refused, the others wait for ever."""
 
