@@ -250,6 +250,10 @@ class OpenAIServer:
                 place="choices",
                 hint="Append some text first",
             )
+        if not all(message.choices):
+            raise ProgramError(
+                f"{dialect.title} cannot judge an empty choice: it has no tokens", place="choices"
+            )
         prompts = [start + choice for choice in message.choices]
         body: dict[str, Any] = {
             "model": self._options.model,

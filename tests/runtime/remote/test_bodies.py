@@ -176,6 +176,20 @@ def test_choices_are_scored_by_one_call_where_prompts_are_echoed() -> None:
     assert state["c"] == "tea"
 
 
+def test_an_empty_choice_is_refused_by_name_where_prompts_are_echoed() -> None:
+    fake = FakeOpenAI("vllm")
+    with openai(fake) as backend:
+        backend.send(m.OpenBranch("b"))
+        backend.send(m.Append("b", (m.Text("I like "),)))
+        answer = backend.score(m.Score("r", "b", ("tea", "")))
+        backend.send(m.CloseBranch("b"))
+        error = answer.exception(10)
+    assert isinstance(error, ProgramError)
+    assert "an empty choice" in error.message
+    assert error.place == "choices"
+    assert not fake.requests
+
+
 def test_choices_judged_by_themselves_are_refused_by_name_without_scores() -> None:
     @function
     def choose(s: Any) -> None:
