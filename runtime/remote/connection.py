@@ -78,10 +78,10 @@ class Connection:
         """`verify`: check the server's certificate, by the system's authorities or by those of a file."""
         limits.check()
         self.server = server
-        self.base_url = _checked_url(base_url)
+        self.base_url = checked_url(base_url)
         self._headers = _checked_headers(headers)
         self._limits = limits
-        self._verify = verify
+        self._verify = _checked_verify(verify)
         self._client: httpx2.AsyncClient | None = None
 
     async def get(self, path: str) -> dict[str, Any]:
@@ -188,9 +188,7 @@ class Connection:
                     max_connections=limits.max_concurrency,
                     max_keepalive_connections=limits.max_concurrency,
                 ),
-                verify=ssl.create_default_context(cafile=self._verify)
-                if isinstance(self._verify, str)
-                else self._verify,
+                verify=self._verify,
             )
         return client
 
@@ -226,7 +224,7 @@ def _object(server: str, text: str) -> dict[str, Any]:
     return data  # pyright: ignore[reportUnknownVariableType]
 
 
-def _checked_url(url: Any) -> str:
+def checked_url(url: Any) -> str:
     """The address without a slash at its end. What may hold a password is not shown."""
     hint = "Write http://host:port"
     if not isinstance(url, str):
@@ -262,6 +260,19 @@ def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
                 place="headers",
             )
     return dict(headers)
+
+
+def _checked_verify(verify: Any) -> bool | ssl.SSLContext:
+    if isinstance(verify, bool):
+        return verify
+    if not isinstance(verify, str):
+        raise ConfigError(f"verify={verify!r} is neither a bool nor a file", place="verify")
+    try:
+        return ssl.create_default_context(cafile=verify)
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigError(
+            f"{verify!r} holds no certificates of authorities: {error}", place="verify"
+        ) from error
 
 
 def _reason(error: Exception) -> str:
