@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -31,7 +32,18 @@ def test_a_failure_of_the_engine_ends_what_waits_and_what_is_asked_later(
                 backend.generate(ask(request)).result(10)
 
 
-def test_a_future_that_was_cancelled_does_not_end_the_thread() -> None:
-    with InProcess(toy_core(), ToyTokenizer()) as backend:
-        backend.generate(ask("r1")).cancel()
+def test_a_future_that_was_cancelled_does_not_end_the_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    core, go = toy_core(), threading.Event()
+    step = core.step
+
+    def held() -> Any:
+        go.wait(10)
+        return step()
+
+    monkeypatch.setattr(core, "step", held)
+    with InProcess(core, ToyTokenizer()) as backend:
+        assert backend.generate(ask("r1")).cancel()
+        go.set()
         assert backend.generate(ask("r2")).result(10).outputs
