@@ -6,6 +6,7 @@ and steps it took; and an engine from which one thing is left out. Owns the thre
 
 from __future__ import annotations
 
+import logging
 import queue
 import sys
 import threading
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..errors import RadixError
+from ..errors import RadixError, ServiceError
 from ..grammar.compiler import compile_spec
 from . import messages as m
 from .config import EngineConfig
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from .branches import TokenizerLike
     from .engine import Engine
+
+log = logging.getLogger(__name__)
 
 _CLIENT = b"c1"
 _SWITCH_S = 2e-4  # two Python threads hand over so often, in place of every 5 ms
@@ -73,7 +76,8 @@ class InProcess:
             tuple(tokenizer.eos_token_ids),
         )
         self._switch_s = sys.getswitchinterval()
-        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._failure: ServiceError | None = None  # what ended the thread
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def __enter__(self) -> Self:
@@ -119,6 +123,8 @@ class InProcess:
     def _ask(self, message: m.Generate | m.Score) -> Future[Any]:
         self._futures[message.request] = future = Future[Any]()
         self._put(message)
+        if self._failure is not None:
+            self._fail_pending(self._failure)
         return future
 
     def _put(self, message: m.ClientMessage) -> None:
@@ -126,6 +132,22 @@ class InProcess:
         self._inbox.put(message)
 
     # ------------------------------------------------------------------------------------ on the thread
+
+    def _run(self) -> None:
+        try:
+            self._serve()
+        except BaseException as error:
+            log.exception("the thread of gateway and engine ended")
+            failure = ServiceError(f"gateway and engine ended: {error!r}")
+            failure.__cause__ = error
+            self._failure = failure  # before the futures: who asks from now on fails its own
+            self._fail_pending(failure)
+
+    def _fail_pending(self, failure: ServiceError) -> None:
+        for request in list(self._futures):
+            future = self._futures.pop(request, None)
+            if future is not None and not future.done():
+                future.set_exception(failure)
 
     def _serve(self) -> None:
         while True:
@@ -176,7 +198,7 @@ class InProcess:
             return
         self._on_delta.pop(request, None)
         future = self._futures.pop(request, None)
-        if future is None:
+        if future is None or future.done():  # it was cancelled
             return
         if isinstance(message, m.Failed):
             future.set_exception(message.error.to_exception())

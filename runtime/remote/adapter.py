@@ -6,14 +6,16 @@ adapter only turns one question into HTTP requests and their answers into one an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from .. import messages as m
 from .prompts import Piece
 
 OnDelta = Callable[[m.Delta], None]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +86,15 @@ def sum_usage(*usages: m.Usage) -> m.Usage:
         sum(usage.completion_tokens for usage in usages),
         sum(usage.forced_tokens for usage in usages),
     )
+
+
+async def all_of(calls: Sequence[Coroutine[Any, Any, Answer]]) -> list[Answer]:
+    """The answers of calls that run at once. The first that fails ends the others, and its error is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call) for call in calls]
+    except BaseExceptionGroup as failed:
+        first = failed.exceptions[0]
+    else:
+        return [task.result() for task in tasks]
+    raise first

@@ -52,7 +52,7 @@ class RemoteBackend:
         # loop thread only
         self._table = BranchTable(self._start, self._refuse)
         self._jobs: dict[str, Job] = {}  # every request without an answer
-        self._tasks: dict[str, asyncio.Task[None]] = {}  # those that run
+        self._tasks: dict[str, asyncio.Task[Any]] = {}  # those that run
         self._slots: asyncio.Semaphore | None = None
 
     # ------------------------------------------------------------------------------------------ Backend
@@ -104,7 +104,11 @@ class RemoteBackend:
             except BaseException as error:  # noqa: BLE001 - it is raised where the caller waits
                 future.set_exception(error)
 
-        self._post(lambda: self._keep_task("", run()))
+        def ended(_: asyncio.Task[None]) -> None:
+            if not future.done():  # it was cancelled before its first step
+                future.set_exception(self._gone())
+
+        self._post(lambda: self._keep_task("", run()).add_done_callback(ended))
         return future.result()
 
     # ------------------------------------------------------------------------------------------ life
@@ -160,7 +164,7 @@ class RemoteBackend:
 
     async def _end(self) -> None:
         self._flush()
-        gone = Aborted(f"the backend of {self._adapter.name} was closed")
+        gone = self._gone()
         for name, job in list(self._jobs.items()):
             job.dropped = gone
             _fail(job, gone)
@@ -181,7 +185,19 @@ class RemoteBackend:
                     self._is_woken = False
                     return
                 work = self._inbox.popleft()
-            work()
+            try:
+                work()
+            except Exception as error:  # noqa: BLE001 - it is logged, and told to all that wait
+                self._fail_all(error)
+
+    def _fail_all(self, error: Exception) -> None:
+        """A message could not be carried out, so no open branch is what its program believes; new ones are."""
+        log.exception("a message to %s met a defect", self._adapter.name)
+        failure = ServiceError(f"a message to {self._adapter.name} was not understood: {error!r}")
+        failure.__cause__ = error
+        self._table.fail_all(failure)
+        for name in list(self._jobs):
+            self._drop(name, failure)
 
     def _ask(self, job: Job) -> Future[Any]:
         name = job.message.request
@@ -210,26 +226,37 @@ class RemoteBackend:
             return  # closed: everything was ended
 
     def _abort(self, name: str) -> None:
+        self._drop(name, Aborted("the request was aborted"))
+
+    def _drop(self, name: str, failure: RadixError) -> None:
         job = self._jobs.pop(name, None)
         if job is None:
             return
-        job.dropped = Aborted("the request was aborted")
-        _fail(job, job.dropped)
+        job.dropped = failure
+        _fail(job, failure)
         task = self._tasks.get(name)
         if task is not None:
             task.cancel()
 
     def _start(self, branch: RemoteBranch, job: Job) -> None:
-        self._keep_task(job.message.request, self._run(branch, job))
+        def ended(task: asyncio.Task[BaseException | None]) -> None:
+            # here and not in the coroutine: one that is cancelled before its first step is never entered
+            failure = job.dropped or self._gone() if task.cancelled() else task.result()
+            if failure is not None:
+                self._refuse(job, failure)
+            self._table.answered(branch, failure)
 
-    def _keep_task(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self._keep_task(job.message.request, self._run(branch, job)).add_done_callback(ended)
+
+    def _keep_task(self, name: str, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         task = asyncio.ensure_future(work)
         key = name or f"#{id(task)}"
         self._tasks[key] = task
         task.add_done_callback(lambda _: self._tasks.pop(key, None))
+        return task
 
-    async def _run(self, branch: RemoteBranch, job: Job) -> None:
-        """One request from its turn to its answer. Whatever happens, the branch goes on."""
+    async def _run(self, branch: RemoteBranch, job: Job) -> BaseException | None:
+        """One request from its turn to its answer; what it failed with."""
         failure: BaseException | None = None
         try:
             async with self._free_slot(), asyncio.timeout(self._limits.timeout_s):
@@ -247,9 +274,7 @@ class RemoteBackend:
                 f"the answer of {self._adapter.name} was not understood: {error!r}"
             )
             failure.__cause__ = error
-        if failure is not None:
-            self._refuse(job, failure)
-        self._table.answered(branch, failure)
+        return failure
 
     def _refuse(self, job: Job, error: BaseException) -> None:
         self._jobs.pop(job.message.request, None)
@@ -305,6 +330,9 @@ class RemoteBackend:
             on_delta(m.Delta(message.request, 0, found.text))
         output = m.Output(found.text, (), found.finish_reason, found.matched_stop)
         return Told(m.Finished(message.request, (output,), usage, message.sampling.seed or 0))
+
+    def _gone(self) -> Aborted:
+        return Aborted(f"the backend of {self._adapter.name} was closed")
 
     def _too_slow(self) -> TimedOut:
         return TimedOut(

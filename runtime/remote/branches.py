@@ -118,6 +118,11 @@ class BranchTable:
         branch.failure = branch.failure or failure
         self.pump(branch)
 
+    def fail_all(self, failure: BaseException) -> None:
+        """Nothing more is asked for on the branches that are open."""
+        for branch in self._branches.values():
+            branch.failure = branch.failure or failure
+
     def pump(self, branch: RemoteBranch) -> None:
         """Carry out what is due on a branch."""
         while branch.queue and branch.is_there and branch.job is None:

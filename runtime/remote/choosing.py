@@ -2,7 +2,7 @@
 
     echo       one call with all texts; the tokens that reach into the choice count, so constant and choice are tokenized as a whole
     enforced   one call at temperature 0 whose output must be a choice: it has 0.0, the others minus infinity
-    written    one call at temperature 0, and the choice that its text begins with
+    written    one call at temperature 0, and the choice that its text begins with, as whole words
 
 Owns the reading of these answers. Knows no server.
 """
@@ -10,6 +10,7 @@ Owns the reading of these answers. Knows no server.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
@@ -61,11 +62,12 @@ def enforced(choose: m.Score, text: str, usage: m.Usage, server: str) -> m.Score
 
 
 def written(choose: m.Score, text: str, usage: m.Usage, server: str) -> m.Scored:
-    """The answer where the model was free: the longest choice that its text begins with, quotes and white space aside."""
+    """The answer where the model was free: the longest choice that its text begins with, quotes and white space aside.
+
+    The choice must end there as a word or number does: "Answer" does not begin with "A", nor 20 or 2.5 with 2.
+    """
     plain = text.strip().lstrip("\"'`*( ")
-    fits = [
-        choice for choice in choose.choices if choice.strip() and plain.startswith(choice.strip())
-    ]
+    fits = [choice for choice in choose.choices if _begins_with(plain, choice.strip())]
     if not fits:
         raise OutputError(
             f"{server} cannot be held to choices, and wrote {text[:80]!r}, which begins with none",
@@ -73,6 +75,15 @@ def written(choose: m.Score, text: str, usage: m.Usage, server: str) -> m.Scored
             hint="Ask in the prompt for one of the choices and nothing else",
         )
     return _won(choose, choose.choices.index(max(fits, key=len)), usage)
+
+
+def _begins_with(text: str, choice: str) -> bool:
+    if not choice or not text.startswith(choice):
+        return False
+    rest = text[len(choice) :]
+    if choice[-1].isdigit() and re.match(r"[.,]\d", rest):
+        return False
+    return not (re.match(r"\w", choice[-1]) and re.match(r"\w", rest))
 
 
 def max_tokens_of(choices: Sequence[str]) -> int:

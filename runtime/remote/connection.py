@@ -16,11 +16,13 @@ import asyncio
 import codecs
 import itertools
 import json
+import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+from urllib.parse import urlsplit
 
 from ...errors import ConfigError, RadixError, ServiceError, TimedOut
 from .failures import Refusal, delay_s, refusal_of
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     import httpx2
 
 Answer = TypeVar("Answer")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +78,10 @@ class Connection:
         """`verify`: check the server's certificate, by the system's authorities or by those of a file."""
         limits.check()
         self.server = server
-        self.base_url = _checked_url(base_url)
-        self._headers = dict(headers)
+        self.base_url = checked_url(base_url)
+        self._headers = _checked_headers(headers)
         self._limits = limits
-        self._verify = verify
+        self._verify = _checked_verify(verify)
         self._client: httpx2.AsyncClient | None = None
 
     async def get(self, path: str) -> dict[str, Any]:
@@ -185,9 +188,7 @@ class Connection:
                     max_connections=limits.max_concurrency,
                     max_keepalive_connections=limits.max_concurrency,
                 ),
-                verify=ssl.create_default_context(cafile=self._verify)
-                if isinstance(self._verify, str)
-                else self._verify,
+                verify=self._verify,
             )
         return client
 
@@ -223,12 +224,55 @@ def _object(server: str, text: str) -> dict[str, Any]:
     return data  # pyright: ignore[reportUnknownVariableType]
 
 
-def _checked_url(url: str) -> str:
-    if not url.startswith(("http://", "https://")):
+def checked_url(url: Any) -> str:
+    """The address without a slash at its end. What may hold a password is not shown."""
+    hint = "Write http://host:port"
+    if not isinstance(url, str):
+        raise ConfigError(f"{url!r} is no address of a server", place="base_url", hint=hint)
+    behind = url.split("://", 1)[-1]
+    if "@" in re.split(r"[/?#]", behind, maxsplit=1)[0]:
         raise ConfigError(
-            f"{url!r} is no address of a server", place="base_url", hint="Write http://host:port"
+            "an address with a name or password in it is not taken: it is shown in errors",
+            place="base_url",
+            hint="Pass api_key=..., or headers={'authorization': ...}",
         )
+    try:
+        parts = urlsplit(url)
+        is_sound = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_sound = False
+    if not is_sound or not url.isprintable() or " " in url:
+        shown = "base_url" if "@" in url else repr(url)
+        raise ConfigError(f"{shown} is no address of a server", place="base_url", hint=hint)
+    if parts.scheme not in ("http", "https"):
+        raise ConfigError(f"{url!r} is no address of a server", place="base_url", hint=hint)
     return url.rstrip("/")
+
+
+def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """A copy. ConfigError for what HTTP cannot carry; values are not shown, and no name that may be one."""
+    for name, value in headers.items():
+        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError("a name in headers is none of HTTP's", place="headers")
+        if not isinstance(value, str) or not value.isascii() or not value.isprintable():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(
+                f"the value of the header {name!r} is no text of plain ASCII characters in one line",
+                place="headers",
+            )
+    return dict(headers)
+
+
+def _checked_verify(verify: Any) -> bool | ssl.SSLContext:
+    if isinstance(verify, bool):
+        return verify
+    if not isinstance(verify, str):
+        raise ConfigError(f"verify={verify!r} is neither a bool nor a file", place="verify")
+    try:
+        return ssl.create_default_context(cafile=verify)
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigError(
+            f"{verify!r} holds no certificates of authorities: {error}", place="verify"
+        ) from error
 
 
 def _reason(error: Exception) -> str:

@@ -21,7 +21,7 @@ from .adapters.anthropic_api import (
 from .adapters.openai_api import OPENAI_URL, OpenAIOptions, OpenAIServer
 from .adapters.radixlm_server import RadixlmServer
 from .backend import RemoteBackend
-from .connection import Connection, Limits
+from .connection import Connection, Limits, checked_url
 
 
 class RuntimeEndpoint(RemoteBackend):
@@ -45,7 +45,7 @@ class RuntimeEndpoint(RemoteBackend):
         key = _key(api_key, "RADIXLM_API_KEY")
         headers = {"authorization": f"Bearer {key}"} if key else {}
         limits = Limits(timeout_s, connect_timeout_s, max_retries, max_concurrency)
-        url = base_url.rstrip("/").removesuffix("/v1") if isinstance(base_url, str) else base_url  # pyright: ignore[reportUnnecessaryIsInstance]
+        url = checked_url(base_url).removesuffix("/v1")
         server = RadixlmServer(Connection("the server", url, headers, limits, verify=verify))
         super().__init__(server, limits)
         try:
@@ -93,7 +93,7 @@ class OpenAI(RemoteBackend):
         _check_model(model)
         limits = Limits(timeout_s, connect_timeout_s, max_retries, max_concurrency)
         key = _key(api_key, "OPENAI_API_KEY")
-        if key is None and base_url.rstrip("/") == OPENAI_URL:
+        if key is None and checked_url(base_url) == OPENAI_URL:
             raise _no_key("OPENAI_API_KEY")
         own: dict[str, str] = {"authorization": f"Bearer {key}"} if key else {}
         connection = Connection(
@@ -135,7 +135,7 @@ class Anthropic(RemoteBackend):
             raise _no_key("ANTHROPIC_API_KEY")
         limits = Limits(timeout_s, connect_timeout_s, max_retries, max_concurrency)
         own = {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION, **(headers or {})}
-        url = base_url.rstrip("/").removesuffix("/v1")
+        url = checked_url(base_url).removesuffix("/v1")
         connection = Connection("the Anthropic API", url, own, limits, verify=verify)
         options = AnthropicOptions(
             model, default_max_tokens, allows_prefix, caches_prompts, context_length

@@ -6,7 +6,7 @@
 
 Where the texts differ, what was kept is dropped and the next result is asked for as usual. Results are those of single calls: only what does
 not depend on the number of calls is served so (temperature 0, or sampling without a seed, with equal arguments; no constraint, one output,
-no log-probabilities). A limit in tokens is kept exactly where the server tells the tokens, else only where the number of bytes proves it.
+no log-probabilities); forks never share what was sampled. A limit in tokens is kept exactly where the server tells the tokens, else only where the number of bytes proves it.
 
 The idea is SGLang's (`num_api_spec_tokens`). Owns the kept text of one branch. Knows no server.
 """
@@ -129,9 +129,10 @@ class Ahead:
         self._is_blind = False  # the server does not tell its tokens
 
     def copy(self) -> Ahead:
-        """The same for a fork."""
+        """The same for a fork; without the text if it was sampled: forks that go on with one draw would all say the same."""
         twin = Ahead(self.num_tokens)
-        twin._written, twin._kind = self._written, self._kind
+        if self._kind.temperature == 0:
+            twin._written, twin._kind = self._written, self._kind
         twin._is_blind = self._is_blind
         return twin
 
@@ -170,10 +171,6 @@ class Ahead:
             self._written = written.after(found.num_characters)
             self._kind = _kind(message.sampling)
         return found
-
-    def drop(self) -> None:
-        """Nothing is kept."""
-        self._written = None
 
 
 def _kind(sampling: m.SamplingParams) -> m.SamplingParams:

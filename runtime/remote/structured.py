@@ -34,7 +34,9 @@ _NAMES: dict[type[Any], str] = {
 }
 _WITH_SCHEMAS = ("properties", "$defs", "definitions", "patternProperties")
 _WITH_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_WITH_ONE = ("items", "not", "if", "then", "else", "contains")
+_WITH_ONE = ("items",)
+_TURNED = ("not", "if")  # what is narrower below them makes the whole wider
+_LOOKS = re.compile(r"(?P<look>\(\?<?[=!])|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def object_schema(spec: Spec, server: str) -> tuple[dict[str, Any], Wrapped | No
     if isinstance(spec, Choice):
         return _wrapping({"type": "string", "enum": list(spec.options)}), Wrapped("text")
     if isinstance(spec, Regex):
-        inner = {"type": "string", "pattern": f"^(?:{spec.pattern})$"}
+        inner = {"type": "string", "pattern": f"^(?:{without_looks(spec.pattern, server)})$"}
         return _wrapping(inner), Wrapped("text", spec.pattern)
     if not isinstance(spec, JsonSchema):
         raise cannot_enforce(spec, server)
@@ -114,6 +116,19 @@ def schema_of(spec: JsonSchema) -> Any:
 def closed(schema: Any, server: str, *, all_required: bool) -> Any:
     """The schema with every object closed and, if the server wants that, every property required. A copy; never wider than `schema`."""
     return _closed(schema, server, all_required, "#")
+
+
+def without_looks(pattern: str, server: str) -> str:
+    """The pattern. GrammarError for a lookahead or lookbehind, which these servers' automata do not know."""
+    for found in _LOOKS.finditer(pattern):
+        if found["look"]:
+            raise GrammarError(
+                f"{server} does not enforce lookarounds, and {pattern[:80]!r} holds one",
+                place="regex",
+                hint="stop_regex is made of one too: use stop=, or radixlm.RuntimeEndpoint, which takes both",
+                keyword="lookaround",
+            )
+    return pattern
 
 
 def cannot_enforce(spec: Spec, server: str, hint: str = "") -> GrammarError:
@@ -151,6 +166,7 @@ def _closed(schema: Any, server: str, all_required: bool, place: str) -> Any:
     def below(name: str) -> Callable[[str, Any], Any]:
         return lambda key, inner: _closed(inner, server, all_required, f"{place}/{name}/{key}")
 
+    _refuse_turned(own, server, place)
     for name in _WITH_SCHEMAS:
         if isinstance(own.get(name), dict):
             go = below(name)
@@ -174,6 +190,16 @@ def _closed(schema: Any, server: str, all_required: bool, place: str) -> Any:
         if all_required:
             own["required"] = list(own.get("properties", {}))
     return own
+
+
+def _refuse_turned(own: dict[str, Any], server: str, place: str) -> None:
+    for name in _TURNED:
+        if name in own:
+            raise GrammarError(
+                f"{server} only enforces closed objects, and a schema with {name!r} cannot be closed",
+                place=f"{place}/{name}",
+                keyword=name,
+            )
 
 
 def _matches(pattern: str, text: str) -> bool:

@@ -7,18 +7,17 @@ Owns the bodies and the reading of the answers. Knows no branches, threads or so
 
 from __future__ import annotations
 
-import asyncio
 import re
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import msgspec
 
-from ....errors import ProgramError, RadixError
+from ....errors import ProgramError, RadixError, SamplingError
 from ....grammar.spec import Choice
 from ... import messages as m
 from .. import choosing
-from ..adapter import Ask, Choose, OnDelta, Told, sum_usage
+from ..adapter import Ask, Choose, OnDelta, Told, all_of, sum_usage
 from ..arguments import fields_of
 from ..connection import Connection
 from ..failures import error_in_stream
@@ -65,7 +64,7 @@ class AnthropicServer:
         """Continue by one call for each output."""
         num = ask.message.sampling.n
         calls = [self._call(ask, index, on_delta) for index in range(num)]
-        told = await asyncio.gather(*calls)
+        told = await all_of(calls)
         outputs = tuple(output for output, _ in told)
         usage = sum_usage(*(usage for _, usage in told))
         return Told(m.Finished(ask.message.request, outputs, usage))
@@ -136,10 +135,13 @@ class AnthropicServer:
         """The body, and the white space at the end of a begun answer, which the API does not take."""
         sampling = ask.message.sampling
         fields = fields_of(sampling, _KNOWN, _TITLE)
+        max_tokens = sampling.max_tokens
+        if max_tokens == 0:
+            raise SamplingError(f"{_TITLE} takes max_tokens from 1 on", place="max_tokens")
         messages, system, swallowed = self._messages(ask, bool(constrained.fields))
         body: dict[str, Any] = {
             "model": self._options.model,
-            "max_tokens": sampling.max_tokens or self._options.default_max_tokens,
+            "max_tokens": self._options.default_max_tokens if max_tokens is None else max_tokens,
             "messages": messages,
             **fields,
             **constrained.fields,

@@ -19,7 +19,7 @@ from ....errors import ConfigError, GrammarError, ProgramError, SamplingError, S
 from ....grammar.spec import Choice
 from ... import messages as m
 from .. import choosing
-from ..adapter import Ask, Choose, OnDelta, Told, sum_usage
+from ..adapter import Ask, Choose, OnDelta, Told, all_of, sum_usage
 from ..arguments import fields_of
 from ..connection import Connection
 from ..dialect import Dialect, dialect_of, dialect_of_owner
@@ -83,7 +83,7 @@ class OpenAIServer:
         ):  # vLLM: no n when greedy
             return await self._call(dialect, ask, on_delta)
         each = [self._nth(dialect, ask, index, on_delta) for index in range(num)]
-        told = await asyncio.gather(*each)
+        told = await all_of(each)
         outputs = tuple(one.finished.outputs[0] for one in told)
         usage = sum_usage(*(one.finished.usage for one in told))
         return Told(m.Finished(message.request, outputs, usage, message.sampling.seed or 0))
@@ -249,6 +249,10 @@ class OpenAIServer:
                 "there is no text before the choices to judge them by",
                 place="choices",
                 hint="Append some text first",
+            )
+        if not all(message.choices):
+            raise ProgramError(
+                f"{dialect.title} cannot judge an empty choice: it has no tokens", place="choices"
             )
         prompts = [start + choice for choice in message.choices]
         body: dict[str, Any] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....grammar.spec import Choice, Gbnf, JsonSchema, Regex, Spec
 from ..dialect import Dialect
-from ..structured import Constrained, alternatives, cannot_enforce, schema_of
+from ..structured import Constrained, alternatives, cannot_enforce, schema_of, without_looks
 
 _TITLE = "SGLang"
 
@@ -12,7 +12,7 @@ _TITLE = "SGLang"
 def _constrain(spec: Spec, is_chat: bool) -> Constrained:
     match spec:
         case Regex(pattern):
-            return Constrained({"regex": pattern})
+            return Constrained({"regex": without_looks(pattern, _TITLE)})
         case Choice():
             return Constrained({"regex": f"({alternatives(spec)})"})
         case Gbnf(text):

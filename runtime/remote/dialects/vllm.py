@@ -6,7 +6,7 @@ from typing import Any
 
 from ....grammar.spec import Choice, Gbnf, JsonSchema, Lark, Regex, Spec
 from ..dialect import Dialect
-from ..structured import Constrained, cannot_enforce, schema_of
+from ..structured import Constrained, cannot_enforce, schema_of, without_looks
 
 _TITLE = "vLLM"
 _SAMPLING = {
@@ -27,7 +27,7 @@ _NEUTRAL = {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
 def _kind_and_value(spec: Spec) -> tuple[str, Any]:
     match spec:
         case Regex(pattern):
-            return "regex", pattern
+            return "regex", without_looks(pattern, _TITLE)
         case Choice(options):
             return "choice", list(options)
         case JsonSchema():

@@ -176,6 +176,20 @@ def test_choices_are_scored_by_one_call_where_prompts_are_echoed() -> None:
     assert state["c"] == "tea"
 
 
+def test_an_empty_choice_is_refused_by_name_where_prompts_are_echoed() -> None:
+    fake = FakeOpenAI("vllm")
+    with openai(fake) as backend:
+        backend.send(m.OpenBranch("b"))
+        backend.send(m.Append("b", (m.Text("I like "),)))
+        answer = backend.score(m.Score("r", "b", ("tea", "")))
+        backend.send(m.CloseBranch("b"))
+        error = answer.exception(10)
+    assert isinstance(error, ProgramError)
+    assert "an empty choice" in error.message
+    assert error.place == "choices"
+    assert not fake.requests
+
+
 def test_choices_judged_by_themselves_are_refused_by_name_without_scores() -> None:
     @function
     def choose(s: Any) -> None:
@@ -269,6 +283,14 @@ def test_anthropic_refuses_by_name_what_the_api_does_not_know(option: str, value
         chat.run(backend=backend, **{option: value})
     assert raised.value.place == option
     assert fake.requests == []
+
+
+def test_anthropic_refuses_to_write_no_token_at_all() -> None:
+    fake = FakeAnthropic()
+    with anthropic(fake) as backend, pytest.raises(SamplingError) as raised:
+        chat.run(max_tokens=0, backend=backend)
+    assert raised.value.place == "max_tokens"
+    assert not fake.requests
 
 
 def test_anthropic_system_messages_stand_at_the_beginning() -> None:

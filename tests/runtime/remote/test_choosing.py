@@ -76,6 +76,27 @@ def test_free_text_that_begins_with_none_is_an_output_error() -> None:
         written(SCORE, "I think red", m.Usage(), "it")
 
 
+@pytest.mark.parametrize(
+    ("choices", "text"),
+    [
+        (("A", "B"), "Answer: B"),
+        (("1", "2"), "20"),
+        (("1", "2"), "2.5"),
+        (("red", "blue"), "red_wine"),
+    ],
+)
+def test_free_text_that_goes_on_within_a_word_or_number_is_no_choice(
+    choices: tuple[str, ...], text: str
+) -> None:
+    with pytest.raises(OutputError, match="begins with none"):
+        written(m.Score("x", "b", choices), text, m.Usage(), "it")
+
+
+@pytest.mark.parametrize("text", ["2.", "2, I think", "**2**", "2\n"])
+def test_free_text_may_go_on_behind_a_whole_word(text: str) -> None:
+    assert written(m.Score("x", "b", ("1", "2")), text, m.Usage(), "it").logprobs[1] == (0.0,)
+
+
 def test_choices_alone_are_refused_by_name() -> None:
     for score, has_text in ((m.Score("x", None, ("a",)), True), (SCORE, False)):
         with pytest.raises(ProgramError) as raised:

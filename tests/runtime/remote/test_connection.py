@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from radixlm import (
     Aborted,
+    Anthropic,
     ConfigError,
     ContextOverflow,
     GrammarError,
@@ -22,6 +23,7 @@ from radixlm import (
     OutputError,
     Overloaded,
     RadixError,
+    RuntimeEndpoint,
     SamplingError,
     ServiceError,
     TimedOut,
@@ -235,6 +237,47 @@ def test_a_key_is_sent_and_shown_nowhere(caplog: pytest.LogCaptureFixture) -> No
         *raised.value.__notes__,
     ]
     assert not any("secret" in text for text in shown)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"headers": {"x-api-key": "SECRET-123\n"}},
+        {"headers": {"x-api-key": "SECRETключ"}},
+        {"headers": {"SECRET key": "x"}},
+        {"headers": {"x-api-key": 5}},
+        {"base_url": "http://user:SECRET@127.0.0.1:1/v1"},
+        {"base_url": "user:SECRET@127.0.0.1:1/v1"},
+        {"base_url": "http://user:SEC/RET@127.0.0.1:1/v1"},
+        {"base_url": "http://"},
+        {"base_url": "ftp://127.0.0.1"},
+    ],
+)
+def test_what_http_cannot_carry_is_refused_at_once_and_not_shown(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as raised:
+        OpenAI("m", **{"base_url": "http://127.0.0.1:1/v1", **options})
+    assert raised.value.place == next(iter(options))
+    assert "SEC" not in f"{raised.value} {raised.value!r} {raised.value.hint}"
+
+
+@pytest.mark.parametrize("wrong", ["/nope.pem", "/", __file__, 5, None])
+def test_certificates_that_cannot_be_read_are_a_config_error_at_once(wrong: Any) -> None:
+    with pytest.raises(ConfigError) as raised:
+        OpenAI("m", base_url="https://127.0.0.1:1/v1", verify=wrong)
+    assert raised.value.place == "verify"
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"http://127.0.0.1:1"])
+def test_an_address_that_is_no_text_is_a_config_error_at_once(wrong: Any) -> None:
+    makers: tuple[Callable[[], Any], ...] = (
+        lambda: OpenAI("m", base_url=wrong),
+        lambda: Anthropic("m", base_url=wrong, api_key="k"),
+        lambda: RuntimeEndpoint(wrong),
+    )
+    for make in makers:
+        with pytest.raises(ConfigError) as raised:
+            make()
+        assert raised.value.place == "base_url"
 
 
 # ---------------------------------------------------------------------------------------------- the table

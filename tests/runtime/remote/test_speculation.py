@@ -66,6 +66,21 @@ def test_sampling_with_a_seed_does_not_write_ahead() -> None:
     assert num_calls == 3
 
 
+@pytest.mark.parametrize(("temperature", "is_shared"), [(0.0, True), (0.8, False)])
+def test_forks_share_what_was_written_ahead_only_if_it_was_not_sampled(
+    temperature: float, is_shared: bool
+) -> None:
+    message = m.Generate("x", "b", (), m.SamplingParams(temperature=temperature, stop=("\n",)))
+    ahead = Ahead(40)
+    ahead.keep(message, Written("one\ntwo\n"))
+    ahead.append((m.Text("\n"),))
+    found = ahead.copy().take(message)
+    assert (found is not None) is is_shared
+    own = ahead.take(message)
+    assert own is not None
+    assert own.text == "two"
+
+
 def test_a_stream_of_what_was_written_ahead_is_the_text() -> None:
     fake = FakeOpenAI("vllm", FakeModel(BOOK))
     with openai(fake) as backend, life(40).run(backend=backend, stream=True) as live:

@@ -115,6 +115,33 @@ def test_an_object_without_listed_properties_is_refused_at_its_place() -> None:
     assert raised.value.place == "#/properties/m"
 
 
+@pytest.mark.parametrize("keyword", ["not", "if"])
+def test_a_keyword_under_which_narrowing_widens_is_refused_at_its_place(keyword: str) -> None:
+    turned = {"properties": {"a": {"const": 1}}}
+    inner = {"type": "object", "properties": {"a": {}, keyword: {}}, keyword: turned}
+    schema = {"type": "object", "properties": {"x": inner}}
+    with pytest.raises(GrammarError, match=f"with '{keyword}' cannot be closed") as raised:
+        closed(schema, "it", all_required=False)
+    assert raised.value.place == f"#/properties/x/{keyword}"
+    del inner[keyword]
+    assert keyword in closed(schema, "it", all_required=True)["properties"]["x"]["required"]
+
+
+@pytest.mark.parametrize("name", ["vllm", "vllm-guided", "sglang", "llama.cpp", "openai"])
+def test_a_lookaround_is_refused_by_name(name: str) -> None:
+    constrain = dialect_of(name).constrain
+    for pattern in ("(?!no)a*", "a(?=b)b", "(?<=a)b", "a(?<!b)", r"[\]](?=b)b", r"\\(?=b)b"):
+        with pytest.raises(GrammarError, match="does not enforce lookarounds") as raised:
+            constrain(Regex(pattern), True)
+        assert (raised.value.place, raised.value.keyword) == ("regex", "lookaround")
+    for pattern in ("(?:a|b)", r"\(?=", "[(?=]", r"[\](?=]", "[](?!]"):
+        assert constrain(Regex(pattern), True).fields
+
+
+def test_a_lookaround_reaches_our_own_server() -> None:
+    assert dialect_of("radixlm").constrain(Regex("a(?=b)b"), True).fields == {"regex": "a(?=b)b"}
+
+
 def test_choices_as_a_pattern_and_as_gbnf_hold_special_characters() -> None:
     import re
 
