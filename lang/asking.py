@@ -55,10 +55,11 @@ def send_generate(
             stream=is_live,
             hints=hints or outbox.hints(),
         )
-        outbox.is_held = variable.turn is not None  # until the program has seen the answer
-        if not is_live:
-            return (run.backend.generate(message),)
-        return (run.backend.generate(message, partial(_grew, branch, variable)),)
+        grew = (partial(_grew, branch, variable),) if is_live else ()
+        future = run.backend.generate(message, *grew)
+        # Until the program has seen the answer. Not before: a request that was refused has no answer that would end the hold.
+        outbox.is_held = variable.turn is not None
+        return (future,)
 
     futures = start(branch, variable, send)
     for future in futures:

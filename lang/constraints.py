@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from ..errors import OutputError, ProgramError
 from .plain_text import check_text
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..runtime.messages import Output
 
 Decode: TypeAlias = "Callable[[Output], Any]"
+ValueKind = Literal["text", "choice", "json", "int", "float", "bool"]
+"""What the value of an output is: its text, one of the choices, what JSON makes of the text, or what Python's type makes of it."""
 
 _FILE_NAME = re.compile(r"[\w./\\-]+\.(?:lark|gbnf)")
 

@@ -99,14 +99,8 @@ class Attempts:
             return None, error
         if self._rule.check is None:
             return value, None
-        try:
-            verdict = self._rule.check(value)
-        except (ValueError, AssertionError, OutputError) as error:
-            return None, _refused(output, str(error) or repr(error), error)
-        if verdict is None or verdict is True:
-            return value, None
-        reason = verdict if isinstance(verdict, str) else "it does not pass the check"
-        return None, _refused(output, reason)
+        refusal = refusal_of(self._rule.check, value)
+        return (value, None) if refusal is None else (None, _refused(output, *refusal))
 
     def _segments(self, told: str, message: MessageSoFar) -> list[Segment]:
         if message.role is None:
@@ -122,6 +116,21 @@ class Attempts:
         return msgspec.structs.replace(
             sampling, seed=derive_seed(sampling.seed, (), len(self._made))
         )
+
+
+def refusal_of(check: Check, value: object) -> tuple[str, Exception | None] | None:
+    """Why a check refuses a value, and what it raised if it did; None if it accepts it.
+
+    It accepts by returning None or True. It refuses by raising a ValueError, AssertionError or OutputError, by returning the reason as a
+    text, or by returning anything else.
+    """
+    try:
+        verdict = check(value)
+    except (ValueError, AssertionError, OutputError) as error:
+        return str(error) or repr(error), error
+    if verdict is None or verdict is True:
+        return None
+    return verdict if isinstance(verdict, str) else "it does not pass the check", None
 
 
 def default_prompt(error: Exception) -> str:

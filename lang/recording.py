@@ -9,14 +9,13 @@ sampling arguments, constraint) and what came (text by text as it was streamed, 
 what is asked; equal requests get their answers in the order in which they were recorded, so programs may run at the same time. A request that
 was not recorded raises ProgramError with the nearest recorded one and where they differ.
 
-Owns the file's format. Must not know sockets or models.
+Owns what is recorded and how an answer is found; the file is `recorded.py`'s. Must not know sockets or models.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-import math
 import os
 import threading
 from collections import deque
@@ -24,27 +23,34 @@ from concurrent.futures import Future
 from difflib import SequenceMatcher
 from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import msgspec
 
 from ..errors import Aborted, ConfigError, ProgramError, RadixError, ServiceError
-from ..runtime.messages import Abort, Delta, Finished, Ready, Scored, WireError
+from ..runtime.messages import Abort, Delta, Finished, WireError
 from .backend import as_backend, speculating
+from .recorded import Entry, Writer, load, without
 from .transcripts import Asked, Transcripts, key_of, prompt_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..runtime.messages import Append, CloseBranch, Fork, Generate, OpenBranch, Score
+    from ..runtime.messages import (
+        Append,
+        CloseBranch,
+        Fork,
+        Generate,
+        OpenBranch,
+        Ready,
+        Score,
+        Scored,
+    )
     from .backend import Backend, HasBackend
 
     Notice = OpenBranch | Append | Fork | CloseBranch | Abort
     OnDelta = Callable[[Delta], None]
 
-FORMAT = "radixlm-recording"
-VERSION = 1
 _NUM_SHOWN = 60  # characters around a difference
 _MAX_COMPARED = 2000  # characters of a prompt's end
 _MAX_CANDIDATES = 200  # recorded requests that are compared closely
@@ -61,13 +67,7 @@ class RecordingBackend:
         self._lock = threading.Lock()
         self._transcripts = Transcripts()
         self._orders = count(1)
-        self._file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115  closed by `close`
-        head = {
-            "format": FORMAT,
-            "version": VERSION,
-            "facts": msgspec.to_builtins(self._backend.facts),
-        }
-        self._write(head)
+        self._writer = Writer(path, self._backend.facts)
 
     @property
     def facts(self) -> Ready:
@@ -113,15 +113,19 @@ class RecordingBackend:
         return view
 
     def close(self) -> None:
-        """Close the file. The inner backend stays open; what it answers later is not recorded."""
-        with self._lock:
-            self._file.close()
+        """Close the file. The inner backend stays open; what it answers later is not recorded. ConfigError if something could not be written."""
+        self._writer.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            self.close()
+        except ConfigError as own:
+            if error is None:
+                raise
+            error.add_note(str(own))  # what went wrong first is told first
 
     def _ask(self, message: Generate | Score) -> tuple[Asked, int]:
         with self._lock:
@@ -140,24 +144,22 @@ class RecordingBackend:
     def _record(self, asked: Asked, order: int, deltas: list[Delta], future: Future[Any]) -> None:
         if future.cancelled() or not asked.is_known:
             return  # what failed because something before it failed, fails so again
-        error = future.exception()
-        if isinstance(error, Aborted):
+        if isinstance(future.exception(), Aborted):
             return
-        entry: dict[str, Any] = {"order": order, "asked": asked.form()}
-        if deltas:
-            entry["deltas"] = [_without(delta, "request") for delta in deltas]
-        if error is None:
-            entry["answer"] = _without(future.result(), "request")
-        else:
-            radix = error if isinstance(error, RadixError) else ServiceError(repr(error))
-            entry["error"] = msgspec.to_builtins(WireError.of(radix))
-        with self._lock:
-            if not self._file.closed:
-                self._write(entry)
+        self._writer.add(partial(_line, asked, order, deltas, future))
 
-    def _write(self, entry: dict[str, Any]) -> None:
-        self._file.write(json.dumps(entry, ensure_ascii=False) + "\n")
-        self._file.flush()
+
+def _line(asked: Asked, order: int, deltas: list[Delta], future: Future[Any]) -> dict[str, Any]:
+    line: dict[str, Any] = {"order": order, "asked": asked.form()}
+    if deltas:
+        line["deltas"] = [without(delta, "request") for delta in deltas]
+    error = future.exception()
+    if error is None:
+        line["answer"] = without(future.result(), "request")
+    else:
+        radix = error if isinstance(error, RadixError) else ServiceError(repr(error))
+        line["error"] = msgspec.to_builtins(WireError.of(radix))
+    return line
 
 
 class ReplayBackend:
@@ -168,11 +170,10 @@ class ReplayBackend:
         self._lock = threading.Lock()
         self._transcripts = Transcripts()
         self._numbers = count(1)
-        self._facts, entries = _load(self._path)
-        self._entries = entries
-        self._answers: dict[str, deque[dict[str, Any]]] = {}
-        for entry in sorted(entries, key=lambda entry: entry["order"]):
-            self._answers.setdefault(key_of(entry["asked"]), deque()).append(entry)
+        self._facts, self._entries = load(self._path)
+        self._answers: dict[str, deque[Entry]] = {}
+        for entry in sorted(self._entries, key=lambda entry: entry.order):
+            self._answers.setdefault(key_of(entry.asked), deque()).append(entry)
 
     @property
     def facts(self) -> Ready:
@@ -204,18 +205,17 @@ class ReplayBackend:
         future: Future[Finished] = Future()
         try:
             asked, entry = self._find(message)
-            deltas = _deltas(entry, message.request)
-            if "answer" in entry:
-                finished = _read(entry["answer"], Finished, message.request)
-                asked.slot.text = finished.outputs[0].text
+            deltas = entry.deltas_to(message.request)
+            if isinstance(entry.answer, Finished):
+                asked.slot.text = entry.answer.outputs[0].text
                 deltas = deltas or [
                     Delta(message.request, index, output.text)
-                    for index, output in enumerate(finished.outputs)
+                    for index, output in enumerate(entry.answer.outputs)
                 ]
             if on_delta is not None and message.stream:
                 for delta in deltas:
                     on_delta(delta)
-            future.set_result(_answer_of(entry, Finished, message.request))
+            future.set_result(cast("Finished", entry.answer_to(message.request)))
         except Exception as error:  # noqa: BLE001 - it is the request's answer
             future.set_exception(error)
         return future
@@ -225,12 +225,12 @@ class ReplayBackend:
         future: Future[Scored] = Future()
         try:
             _, entry = self._find(message)
-            future.set_result(_answer_of(entry, Scored, message.request))
+            future.set_result(cast("Scored", entry.answer_to(message.request)))
         except Exception as error:  # noqa: BLE001 - it is the request's answer
             future.set_exception(error)
         return future
 
-    def _find(self, message: Generate | Score) -> tuple[Asked, dict[str, Any]]:
+    def _find(self, message: Generate | Score) -> tuple[Asked, Entry]:
         with self._lock:
             asked = self._transcripts.ask(message)
             if not asked.is_known:
@@ -247,74 +247,13 @@ class ReplayBackend:
             return asked, waiting.popleft()
 
     def _unknown(self, form: dict[str, Any]) -> ProgramError:
-        nearest = _nearest(form, [entry["asked"] for entry in self._entries])
+        nearest = _nearest(form, [entry.asked for entry in self._entries])
         hint = "The recording is empty" if nearest is None else _difference(form, nearest)
         return ProgramError(
             f"{form['name']!r} was not recorded in {self._path}: its prompt ends"
             f" {prompt_text(form)[-_NUM_SHOWN:]!r}",
             hint=hint,
         )
-
-
-# ---------------------------------------------------------------------------------------------- the file
-
-
-def _load(path: str) -> tuple[Ready, list[dict[str, Any]]]:
-    try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}", place="path") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is no recording", place="path") from None
-    entries: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, 1):
-        if not line:
-            continue
-        try:
-            entry: Any = json.loads(line)
-        except ValueError:
-            entry = None
-        if not isinstance(entry, dict) or (entries and not {"order", "asked"} <= entry.keys()):
-            raise ConfigError(f"{path} is no recording", place=f"line {number}")
-        entries.append(cast("dict[str, Any]", entry))
-    head = entries[0] if entries else {}
-    if head.get("format") != FORMAT:
-        raise ConfigError(f"{path} is no recording", place="line 1")
-    if head.get("version") != VERSION:
-        raise ConfigError(
-            f"{path} is a recording of version {head.get('version')}, this reads {VERSION}",
-            place="line 1",
-        )
-    return msgspec.convert(head["facts"], Ready), entries[1:]
-
-
-def _without(message: msgspec.Struct, name: str) -> dict[str, Any]:
-    """A message as data, without its name; an infinite score as text, which JSON lacks."""
-    plain = msgspec.to_builtins(message, str_keys=True)
-    plain.pop(name)
-    if isinstance(message, Scored):
-        plain["logprobs"] = [
-            [value if math.isfinite(value) else str(value) for value in values]
-            for values in message.logprobs
-        ]
-    return plain
-
-
-def _read(data: dict[str, Any], kind: Any, request: str) -> Any:
-    own = {**data, "request": request}
-    if kind is Scored:
-        own["logprobs"] = [[float(value) for value in values] for values in data["logprobs"]]
-    return msgspec.convert(own, kind, str_keys=True)
-
-
-def _answer_of(entry: dict[str, Any], kind: Any, request: str) -> Any:
-    if "error" in entry:
-        raise msgspec.convert(entry["error"], WireError).to_exception()
-    return _read(entry["answer"], kind, request)
-
-
-def _deltas(entry: dict[str, Any], request: str) -> list[Delta]:
-    return [_read(delta, Delta, request) for delta in entry.get("deltas", ())]
 
 
 # ---------------------------------------------------------------------------------------------- did you mean

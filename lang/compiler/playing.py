@@ -6,18 +6,18 @@ Owns what each step does. Results are waited for where the saved program had the
 from __future__ import annotations
 
 import inspect
-import json
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from ...errors import ConfigError, OutputError, ProgramError, UserError
+from ...errors import ConfigError, ProgramError, UserError
 from ...grammar.spec import Choice
-from ..constraints import complete_text, text_of
+from ..constraints import text_of
 from ..function import Program
 from ..ir import Text
 from ..primitives.gen import Gen, choice_of
 from ..primitives.roles import BeginRole, EndRole
 from ..primitives.select import select
+from ..primitives.typed_gen import reader_of
 from ..sampling import clean_options
 from .script import (
     AddText,
@@ -97,18 +97,13 @@ def _node(step: AskGen | AskSelect) -> Node:
     if "logit_bias" in options:  # names in JSON are texts
         options["logit_bias"] = {int(key): value for key, value in options["logit_bias"].items()}
     decode: Callable[[Output], object] = text_of
-    if step.value == "json":
-        decode = _json_of
-    elif step.value == "choice" and isinstance(step.constraint, Choice):
+    if step.value == "choice":
+        if not isinstance(step.constraint, Choice):
+            raise ProgramError(f"the gen {step.name!r} has a choice as its value, and no choices")
         decode = partial(choice_of, step.constraint.options)
-    return Gen(step.name, clean_options(options), step.constraint, decode)
-
-
-def _json_of(output: Output) -> object:
-    try:
-        return json.loads(complete_text(output))
-    except ValueError as error:
-        raise OutputError(f"the output {output.text!r} cannot be read: {error}") from error
+    elif step.value != "text":
+        decode = reader_of(step.value)
+    return Gen(step.name, clean_options(options), step.constraint, decode, None, step.value)
 
 
 class _Player:

@@ -8,16 +8,16 @@ script is made or played.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from ...errors import ConfigError
 from ...grammar.spec import Spec
+from ..constraints import ValueKind
 
 FORMAT = "radixlm program"
 VERSION = 1
-ValueKind = Literal["text", "choice", "json"]
 
 
 class Constant(msgspec.Struct, frozen=True, tag="constant"):
@@ -58,7 +58,7 @@ class Mark(msgspec.Struct, frozen=True, tag="role"):
 
 
 class AskGen(msgspec.Struct, frozen=True, tag="gen"):
-    """A gen: its own sampling arguments, its constraint, and what a value is made of. A "json" value is what JSON makes of the text."""
+    """A gen: its own sampling arguments, its constraint, and what a value is made of."""
 
     branch: int
     ask: int

@@ -15,7 +15,6 @@ from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import ProgramError
-from ..constraints import text_of
 from ..fork_group import ForkGroup
 from ..interpreter import Call, execute
 from ..ir import Concat, Text
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
 
     from ...runtime.messages import Usage
     from ..branch import Branch, Piece
+    from ..constraints import ValueKind
     from ..function import Program
     from ..ir import Node
     from ..place import Place
@@ -136,6 +136,18 @@ class Log:
         self.decisions.append((what, user_place()))
 
 
+def _value_kind(node: Gen) -> ValueKind:
+    """What the value of a gen is made of. ProgramError if the file has no word for it, or for how the gen is asked."""
+    what = ""
+    if node.beside is not None:
+        what = "with max_reasks= or check="
+    elif node.value is None:
+        what = "whose value a function makes (tools= does so)"
+    if what or node.value is None:
+        raise ProgramError(f"a gen {what} cannot be saved", place=str(user_place()), hint=_HINT)
+    return node.value
+
+
 class WatchedState(State):
     """A state that tells the log what the program does with it."""
 
@@ -181,10 +193,8 @@ class WatchedState(State):
                     number, ask, node.name, node.choices, node.method, node.temperature
                 )
             else:
-                kind = "text" if node.decode is text_of else "json"
-                if getattr(node.decode, "func", None) is not None:
-                    kind = "choice"
-                asked = AskGen(number, ask, node.name, dict(node.options), node.constraint, kind)
+                value = _value_kind(node)
+                asked = AskGen(number, ask, node.name, dict(node.options), node.constraint, value)
             log.add(asked)
         else:
             raise ProgramError(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .winners import append, check_number, close_all, read_all, take_over
+from .winners import append, check_number, ended_behind, read_all, take_over
 
 if TYPE_CHECKING:
     from ..state import State
@@ -43,18 +43,20 @@ def best_of_n(
     value, or whose judgement has none, drops out. OutputError if all do.
     """
     check_number("num_candidates", num_candidates)
-    forks = s.fork(num_candidates)
-    for fork in forks:
-        append(fork, candidate)
-    written, _ = read_all(forks, name)
-    trials = [forks[number].copy() for number, _ in written]
-    for trial in trials:
-        append(trial, judge)
-    scores, _ = read_all(trials, score)
-    ranking = sorted(
-        ((value, written[at]) for at, value in scores), key=lambda pair: pair[0], reverse=True
-    )
-    best, (number, answer) = ranking[0]
-    take_over(s, forks[number])
-    close_all([*trials, *forks])
+    with ended_behind() as opened:
+        forks = s.fork(num_candidates)
+        opened += forks
+        for fork in forks:
+            append(fork, candidate)
+        written, _ = read_all(forks, name)
+        trials = [forks[number].copy() for number, _ in written]
+        opened += trials
+        for trial in trials:
+            append(trial, judge)
+        scores, _ = read_all(trials, score)
+        ranking = sorted(
+            ((value, written[at]) for at, value in scores), key=lambda pair: pair[0], reverse=True
+        )
+        best, (number, answer) = ranking[0]
+        take_over(s, forks[number])
     return Judged(answer, best, tuple((value, text) for value, (_, text) in ranking))

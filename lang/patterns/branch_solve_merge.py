@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import ProgramError
-from .winners import append, close_all, read_all
+from .winners import append, ended_behind, read_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,10 +45,11 @@ def branch_solve_merge(
             hint="Use schema=list[...]",
         )
     each = cast("Sequence[Any]", divided)
-    forks = s.fork(len(each))
-    for fork, part in zip(forks, each, strict=True):
-        append(fork, solve(part))
-    solutions = [value for _, value in read_all(forks, solution)[0]]
-    close_all(forks)
+    with ended_behind() as opened:
+        forks = s.fork(len(each))
+        opened += forks
+        for fork, part in zip(forks, each, strict=True):
+            append(fork, solve(part))
+        solutions = [value for _, value in read_all(forks, solution)[0]]
     append(s, merge(solutions))
     return solutions

@@ -62,9 +62,9 @@ def split_text(text: str, max_chars: int) -> list[str]:
 
 def _on_forks(s: State, works: list[Part], name: str) -> list[Any]:
     forks = s.fork(max(len(works), 1))
-    for fork, work in zip(forks, works, strict=False):
-        append(fork, work)
     try:
+        for fork, work in zip(forks, works, strict=False):
+            append(fork, work)
         return [value for _, value in read_all(list(forks)[: len(works)], name)[0]]
     finally:
         close_all(forks)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...errors import OutputError
+from ..reasking import refusal_of
 from .winners import append, check_number, close_all, take_over
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ def retry_until_valid(
     max_attempts: int = 5,
     num_at_once: int = 1,
 ) -> Any:
-    """The first value of `name` that `check` accepts, by not returning False and not raising a ValueError.
+    """The first value of `name` that `check` accepts, by the rule of `gen(check=)`: it returns None or True.
+
+    It refuses by a ValueError or AssertionError, by returning the reason as a text, or by anything else.
 
     An output that is no value of its type counts as refused. After `max_attempts` OutputError, with each refusal in a note.
     """
@@ -37,9 +40,9 @@ def retry_until_valid(
     refused: list[str] = []
     while len(refused) < max_attempts:
         forks = s.fork(min(num_at_once, max_attempts - len(refused)))
-        for fork in forks:
-            append(fork, attempt)
         try:
+            for fork in forks:
+                append(fork, attempt)
             for fork in forks:
                 reason = _refusal(fork, name, check)
                 if reason is None:
@@ -57,6 +60,7 @@ def retry_until_valid(
 def _refusal(fork: State, name: str, check: Callable[[Any], object]) -> str | None:
     try:
         value = fork[name]
-        return f"{value!r:.200} does not pass the check" if check(value) is False else None
-    except (OutputError, ValueError) as error:
+    except OutputError as error:
         return str(error)
+    refusal = refusal_of(check, value)
+    return None if refusal is None else f"the check refuses {value!r:.200}: {refusal[0]}"

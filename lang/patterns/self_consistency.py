@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .winners import append, check_number, close_all, read_all, take_over
+from .winners import append, check_number, ended_behind, read_all, take_over
 
 if TYPE_CHECKING:
     from ...errors import OutputError
@@ -46,13 +46,14 @@ def self_consistency(
     The state goes on with the first attempt that gave it. `key` says which answers are the same. OutputError if no attempt has a value.
     """
     check_number("num_attempts", num_attempts)
-    forks = s.fork(num_attempts)
-    for fork in forks:
-        append(fork, attempt)
-    values, failed = read_all(forks, name)
-    counts: Counter[Hashable] = Counter(key(value) for _, value in values)
-    winner = counts.most_common(1)[0][0]
-    number, answer = next((n, value) for n, value in values if key(value) == winner)
-    take_over(s, forks[number])
-    close_all(forks)
+    with ended_behind() as opened:
+        forks = s.fork(num_attempts)
+        opened += forks
+        for fork in forks:
+            append(fork, attempt)
+        values, failed = read_all(forks, name)
+        counts: Counter[Hashable] = Counter(key(value) for _, value in values)
+        winner = counts.most_common(1)[0][0]
+        number, answer = next((n, value) for n, value in values if key(value) == winner)
+        take_over(s, forks[number])
     return Vote(answer, counts, tuple(failed))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .winners import append, check_number, close_all, read_all, take_over
+from .winners import append, check_number, ended_behind, read_all, take_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,23 +54,22 @@ def tree_of_thought(
     for name, number in (("depth", depth), ("num_ways", num_ways), ("num_kept", num_kept)):
         check_number(name, number)
     kept = [Thought((), (), None)]
-    opened: list[State] = []
-    for level in range(depth):
-        lines: list[tuple[tuple[State, ...], tuple[int, ...]]] = []
-        for thought in kept:
-            ways = (thought.states[-1] if thought.states else s).fork(num_ways)
-            opened += ways
-            for number, way in enumerate(ways):
-                append(way, step(level))
-                lines.append(((*thought.states, way), (*thought.path, number)))
-        trials = [states[-1].copy() for states, _ in lines]
-        opened += trials
-        for trial in trials:
-            append(trial, judge)
-        values, _ = read_all(trials, value)
-        found = [Thought(*lines[at], worth) for at, worth in values]
-        kept = sorted(found, key=lambda thought: thought.value, reverse=True)[:num_kept]
-    for state in kept[0].states:
-        take_over(s, state)
-    close_all(opened)
+    with ended_behind() as opened:
+        for level in range(depth):
+            lines: list[tuple[tuple[State, ...], tuple[int, ...]]] = []
+            for thought in kept:
+                ways = (thought.states[-1] if thought.states else s).fork(num_ways)
+                opened += ways
+                for number, way in enumerate(ways):
+                    append(way, step(level))
+                    lines.append(((*thought.states, way), (*thought.path, number)))
+            trials = [states[-1].copy() for states, _ in lines]
+            opened += trials
+            for trial in trials:
+                append(trial, judge)
+            values, _ = read_all(trials, value)
+            found = [Thought(*lines[at], worth) for at, worth in values]
+            kept = sorted(found, key=lambda thought: thought.value, reverse=True)[:num_kept]
+        for state in kept[0].states:
+            take_over(s, state)
     return kept

@@ -5,14 +5,14 @@ Owns the rule which failures a pattern goes on after. Must not know any pattern.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from ...errors import OutputError, ProgramError, RadixError
+from ...errors import OutputError, ProgramError
 from ..ir import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
     from ..state import State
 
@@ -60,10 +60,20 @@ def take_over(s: State, fork: State) -> None:
             s[name] = fork[name]
 
 
+@contextmanager
+def ended_behind() -> Generator[list[State]]:
+    """A list for branches: those in it are ended when the block is left, whatever it raised."""
+    opened: list[State] = []
+    try:
+        yield opened
+    finally:
+        close_all(opened)
+
+
 def close_all(forks: Iterable[State]) -> None:
     """End branches that are not needed any more, when what they asked is there; they stay readable."""
     for fork in forks:
-        with suppress(RadixError):  # nobody needs it
+        with suppress(Exception):  # nobody needs it; what failed was told by who read it
             fork.sync()
         fork.close()
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ...grammar.spec import AfterReasoning, Gbnf, JsonSchema, Lark, Spec
     from ...runtime.messages import Output
     from ..beside import Beside
+    from ..constraints import ValueKind
     from ..ir import BranchOps
     from ..reasking import Check, ReaskPrompt
     from ..sglang_names import ProgramOptions
@@ -33,13 +34,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Gen(Node):
-    """Sampled text. `options` are its own sampling arguments; `decode` makes a value of an output; `beside` says how it is asked beside the branch, if it is."""
+    """Sampled text. `options` are its own sampling arguments; `decode` makes a value of an output; `beside` says how it is asked beside the branch, if it is.
+
+    `value` names what `decode` does, so that it can be written down; None if no name says it.
+    """
 
     name: str | None
     options: Mapping[str, Any]
     constraint: Spec | None
     decode: Callable[[Output], object] = field(repr=False)
     beside: Callable[[], Beside] | None = field(default=None, repr=False)
+    value: ValueKind | None = None
 
     def submit(self, branch: BranchOps) -> None:
         """Ask the branch to generate."""
@@ -88,23 +93,26 @@ def gen(
     asked = dict(locals())
     options_of_gen = asked.pop("options")
     own = own_options(max_tokens, options_of_gen, asked)
-    constraint, decode = _constraint(asked, own)
+    constraint, decode, value = _constraint(asked, own)
     if choices_method is not None:
         return cast("Gen", _select(asked, own))
     if tools is not None:
         constraint, decode = _with_tools(
             tools, tool_choice, parallel_tool_calls, constraint, decode
         )
+        value = None
     beside: Callable[[], Beside] | None = None
     if max_reasks is not None or check is not None:
         from ..reasking import Reasking, default_prompt
 
         beside = Reasking(max_reasks or 0, check, reask_prompt or default_prompt, decode)
-    return Gen(checked_name(name), own, constraint, decode, beside)
+    return Gen(checked_name(name), own, constraint, decode, beside, value)
 
 
-def _constraint(asked: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[Spec | None, Decode]:
-    """The spec of a gen's one constraint, and the way from an output to its value."""
+def _constraint(
+    asked: Mapping[str, Any], own: Mapping[str, Any]
+) -> tuple[Spec | None, Decode, ValueKind]:
+    """The spec of a gen's one constraint, and the way from an output to its value, with its name."""
     found = only_constraint(asked, "a gen")
     others = [
         *([found[0]] if found else ()),
@@ -120,16 +128,16 @@ def _constraint(asked: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[Spec 
 
         return plain_type(asked["dtype"])
     if found is None:
-        return None, text_of
+        return None, text_of, "text"
     if found[0] == "schema":
         from ..schema import typed_schema
 
         typed = typed_schema(found[1])
-        return typed.spec, typed.decode
+        return typed.spec, typed.decode, "json"
     spec = text_spec(*found)
     if found[0] == "choices":
-        return spec, partial(choice_of, check_choices(found[1]))
-    return spec, text_of
+        return spec, partial(choice_of, check_choices(found[1])), "choice"
+    return spec, text_of, "text"
 
 
 def _select(asked: Mapping[str, Any], own: Mapping[str, Any]) -> Select:

@@ -6,6 +6,7 @@ Owns what such an output may be and how it becomes a value: int in digits, float
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...errors import OutputError, ProgramError
@@ -13,13 +14,19 @@ from ..constraints import complete_text, schema_text
 from .gen import Gen, checked_name, own_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Unpack
 
     from ...grammar.spec import Spec
     from ...runtime.messages import Output
+    from ..constraints import ValueKind
     from ..sglang_names import ProgramOptions
 
+_PARSERS: dict[str, Callable[[str], object]] = {
+    "json": json.loads,
+    "int": int,
+    "float": float,
+    "bool": "True".__eq__,
+}
 _INT_PATTERN = "-?(?:0|[1-9][0-9]{0,17})"
 _FLOAT_PATTERN = r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?(?:[eE][-+]?[0-9]{1,2})?"
 
@@ -41,7 +48,7 @@ def gen_int(
     else:
         bounds = {"type": "integer", "minimum": minimum, "maximum": maximum}
         spec = JsonSchema(schema_text({k: v for k, v in bounds.items() if v is not None}))
-    return _typed(name, max_tokens, options, spec, int)
+    return _typed(name, max_tokens, options, spec, "int")
 
 
 def gen_string(
@@ -59,22 +66,22 @@ def gen_string(
     if max_length is not None:
         shape["maxLength"] = max_length
     spec = JsonSchema(schema_text(shape))
-    return _typed(name, max_tokens, options, spec, json.loads)
+    return _typed(name, max_tokens, options, spec, "json")
 
 
-def plain_type(dtype: object) -> tuple[Spec, Callable[[Output], object]]:
-    """The constraint of `dtype=` and the way to its value. ProgramError for another type."""
+def plain_type(dtype: object) -> tuple[Spec, Callable[[Output], object], ValueKind]:
+    """The constraint of `dtype=` and the way to its value, with its name. ProgramError for another type."""
     from ...grammar.spec import Choice, JsonSchema, Regex
 
     kind = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", "")
     if kind == "int":
-        return Regex(_INT_PATTERN), _reader(int)
+        return Regex(_INT_PATTERN), reader_of("int"), "int"
     if kind == "float":
-        return Regex(_FLOAT_PATTERN), _reader(float)
+        return Regex(_FLOAT_PATTERN), reader_of("float"), "float"
     if kind == "bool":
-        return Choice(("True", "False")), _reader("True".__eq__)
+        return Choice(("True", "False")), reader_of("bool"), "bool"
     if kind == "str":
-        return JsonSchema('{"type": "string"}'), _reader(json.loads)
+        return JsonSchema('{"type": "string"}'), reader_of("json"), "json"
     raise ProgramError(
         f"dtype={dtype!r:.80} is not int, float, bool or str",
         place="dtype",
@@ -87,15 +94,18 @@ def _typed(
     max_tokens: int | None,
     options: ProgramOptions,
     spec: Spec,
-    parse: Callable[[str], object],
+    value: ValueKind,
 ) -> Gen:
     own = own_options(max_tokens, options)
     if "stop_regex" in own:
         raise ProgramError("stop_regex does not go with another constraint", place="stop_regex")
-    return Gen(checked_name(name), own, spec, _reader(parse))
+    return Gen(checked_name(name), own, spec, reader_of(value), None, value)
 
 
-def _reader(parse: Callable[[str], object]) -> Callable[[Output], object]:
+def reader_of(value: ValueKind) -> Callable[[Output], object]:
+    """The way to a value that a parser makes: "json", "int", "float" or "bool"."""
+    parse = _PARSERS[value]
+
     def decode(output: Output) -> object:
         try:
             return parse(complete_text(output))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from backend_subjects import openai, scripted
 from fake_model import FakeModel
@@ -197,6 +199,82 @@ def test_a_file_that_is_none_is_a_config_error(tmp_path: Path, content: str, mes
         ReplayBackend(path)
     with pytest.raises(ConfigError, match="cannot be read"):
         ReplayBackend(tmp_path / "nothing")
+
+
+def _damaged(entry: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
+    changed = {**entry, name: value}
+    if value is None:
+        del changed[name]
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "value", "why"),
+    [
+        (0, "facts", None, "facts"), (0, "facts", {}, "type|model"), (0, "facts", 3, "object"),
+        (1, "order", "x", "order"), (1, "asked", 3, "asked"), (1, "asked", {}, "kind"), (1, "answer", None, "either"),
+        (1, "answer", {}, "type|outputs"), (1, "deltas", 4, "deltas"), (1, "error", "no", "error"),
+    ],
+)  # fmt: skip
+def test_a_damaged_line_is_a_config_error_with_its_number(
+    tmp_path: Path, number: int, name: str, value: Any, why: str
+) -> None:
+    path = tmp_path / "run.jsonl"
+    record(path, scripted(), {})
+    lines = path.read_text().splitlines()
+    lines[number] = json.dumps(_damaged(json.loads(lines[number]), name, value))
+    path.write_text("\n".join(lines))
+    with pytest.raises(ConfigError, match=f"(?s)is damaged: .*(?:{why})") as caught:
+        ReplayBackend(path)
+    assert caught.value.place == f"line {number + 1}"
+
+
+def test_scores_that_do_not_fit_the_choices_are_damage(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    record(path, scripted(), {})
+    lines = path.read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if '"kind": "select"' in line)
+    entry = json.loads(lines[at])
+    entry["answer"]["logprobs"].pop()
+    lines[at] = json.dumps(entry)
+    path.write_text("\n".join(lines))
+    with pytest.raises(ConfigError, match="one score for each choice"):
+        ReplayBackend(path)
+
+
+def test_half_a_surrogate_in_an_answer_is_recorded(tmp_path: Path) -> None:
+    class Careless(ScriptedBackend):
+        def generate(self, *args: Any, **kwargs: Any) -> Any:
+            finished = super().generate(*args, **kwargs).result()
+            output = msgspec.structs.replace(finished.outputs[0], text="a\ud800")
+            future: Future[Any] = Future()
+            future.set_result(msgspec.structs.replace(finished, outputs=(output,)))
+            return future
+
+    @function
+    def f(s: Any) -> None:
+        s += "p" + gen("x")
+
+    path = tmp_path / "run.jsonl"
+    with RecordingBackend(Careless({"x": "a"}), path) as backend:
+        expected = f.run(backend=backend)["x"]
+    assert f.run(backend=ReplayBackend(path))["x"] == expected
+
+
+def test_what_could_not_be_written_is_told_at_the_end(tmp_path: Path) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no device that is always full")
+    backend = RecordingBackend(scripted(), full)
+    assert program.run(backend=backend)["a"]
+    with pytest.raises(ConfigError, match=r"/dev/full is not whole: .*No space left"):
+        backend.close()
+    backend.close()
+    with pytest.raises(KeyError) as caught, RecordingBackend(scripted(), full):
+        raise KeyError("of the program")
+    assert "is not whole" in caught.value.__notes__[0]
+    with pytest.raises(ConfigError, match="cannot be written: No such file"):
+        RecordingBackend(scripted(), tmp_path / "nothing" / "run.jsonl")
 
 
 def test_what_is_answered_after_closing_is_not_recorded_and_not_lost(tmp_path: Path) -> None:

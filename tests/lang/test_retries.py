@@ -12,6 +12,7 @@ from radixlm import (
     ProgramError,
     PromptError,
     ScriptedBackend,
+    ServiceError,
     State,
     assistant,
     function,
@@ -60,6 +61,30 @@ def test_a_mistake_is_not_sent_again() -> None:
     with pytest.raises(PromptError):
         talk.run(backend=backend, retries=3)
     assert len(backend.requests) == 1
+
+
+def test_a_request_that_the_backend_refuses_at_once_holds_up_nothing() -> None:
+    class Refusing(ScriptedBackend):
+        num_asked = 0
+
+        def generate(self, *args: Any, **kwargs: Any) -> Any:
+            self.num_asked += 1
+            if self.num_asked == 1:
+                raise ServiceError("it is closed")
+            return super().generate(*args, **kwargs)
+
+    @function
+    def two(s: State) -> None:
+        s += "p" + gen("x") + "q" + gen("y")
+        with pytest.raises(ServiceError):
+            s["x"]
+        assert s["y"]
+
+    for retries in (0, 2):
+        backend = Refusing({"x": "1", "y": "2"})
+        with pytest.raises(ServiceError, match="it is closed"):
+            two.run(backend=backend, retries=retries, timeout_s=20)
+        assert not backend.open_branches
 
 
 def test_forks_and_attempts_are_asked_again_too() -> None:

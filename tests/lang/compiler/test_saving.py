@@ -233,6 +233,30 @@ def returns_an_object(s: State, topic: str) -> Any:
 
 
 @function
+def asks_again(s: State, topic: str) -> None:
+    s += topic + gen("a", max_reasks=2)
+
+
+@function
+def checks(s: State, topic: str) -> None:
+    s += topic + gen("a", check=lambda text: text != "bad")
+
+
+@function
+def calls(s: State, topic: str) -> None:
+    s += topic + gen("a", tools=[abs_of])
+
+
+def abs_of(number: int) -> int:
+    """The absolute value.
+
+    Args:
+        number: Any number.
+    """
+    return abs(number)
+
+
+@function
 def breaks(s: State, topic: str) -> None:
     s += topic + gen("a")
     int(s["a"])
@@ -259,6 +283,9 @@ def test_a_program_without_end_is_refused(tmp_path: Path) -> None:
         (asks_for_the_end, "get_meta()"),
         (throws_away, "the result of 'a' is read, and stands nowhere"),
         (returns_an_object, "a Point that Python made"),
+        (asks_again, "a gen with max_reasks= or check= cannot be saved"),
+        (checks, "a gen with max_reasks= or check= cannot be saved"),
+        (calls, "a gen whose value a function makes"),
         (breaks, "it cannot go on with a placeholder: ValueError"),
     ],
 )
@@ -305,6 +332,27 @@ def test_a_typed_result_is_what_json_makes_of_its_text(tmp_path: Path) -> None:
     place.save(path, "where")
     state = Program.load(path).run("here", backend=ScriptedBackend({"at": '{"x":4}'}))
     assert state["at"] == {"x": 4}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "texts"),
+    [(bool, ["True", "False"]), (int, ["-3"]), (float, ["2", "1e3"]), (str, ['"a\\nb"'])],
+)
+def test_a_value_of_a_plain_type_stays_what_it_was(
+    tmp_path: Path, dtype: type, texts: list[str]
+) -> None:
+    @function
+    def typed(s: State, what: str) -> None:
+        s += what + gen("x", dtype=dtype)
+
+    path = tmp_path / "typed.json"
+    typed.save(path, "where")
+    for text in texts:
+        before, after = (
+            each.run("here", backend=ScriptedBackend({"x": text}))["x"]
+            for each in (typed, Program.load(path))
+        )
+        assert (type(after), after) == (type(before), before)
 
 
 # ------------------------------------------------------------------------------------ files

@@ -263,7 +263,62 @@ def test_retry_until_valid_goes_on_with_the_first_good_attempt(num_at_once: int)
     assert len(backend.requests) == {1: 3, 2: 4, 5: 5}[num_at_once]
     with pytest.raises(OutputError, match="no valid 'n' in 5 attempts") as caught:
         run(body, {"n": "3"})
-    assert "attempt 4: 3 does not pass the check" in caught.value.__notes__
+    note = "attempt 4: the check refuses 3: it does not pass the check"
+    assert note in caught.value.__notes__
+
+
+def test_retry_until_valid_and_gen_have_one_rule_for_checks() -> None:
+    def refuses_by_a_reason(text: str) -> object:
+        return None if text == "good" else "not good"
+
+    def asserts(text: str) -> object:
+        if text != "good":
+            raise AssertionError("not good")
+        return True
+
+    for check in (refuses_by_a_reason, asserts):
+
+        def body(s: State, check: Any = check) -> Any:
+            drawn = retry_until_valid(s, gen("x"), "x", check)
+            s += gen("y", check=check, max_reasks=4)
+            return drawn, s["y"]
+
+        state, _ = run(body, {"x": ["bad", "good"], "y": ["bad", "good"]})
+        assert state.ret_value == ("good", "good")
+        with pytest.raises(OutputError) as caught:
+            run(body, {"x": "bad", "y": "good"})
+        assert "attempt 4: the check refuses 'bad': not good" in caught.value.__notes__
+
+
+def _fails(s: State) -> None:
+    raise KeyError("of the part")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda s: best_of_n(s, gen("a"), "a", _fails),
+        lambda s: best_of_n(s, _fails, "a", gen("score")),
+        lambda s: self_consistency(s, _fails, "a"),
+        lambda s: self_consistency(s, gen("a"), "a", key=_fails),
+        lambda s: tree_of_thought(s, lambda level: gen("a") if level == 0 else _fails, gen("value")),
+        lambda s: branch_solve_merge(s, gen("parts", schema=list[str]), "parts", _fails, "a", str),
+        lambda s: map_reduce(s, ["one", "two"], lambda part: _fails, "a", str),
+        lambda s: retry_until_valid(s, _fails, "a"),
+    ],
+)  # fmt: skip
+def test_a_pattern_that_fails_leaves_no_fork_open(use: Any) -> None:
+    backend = ScriptedBackend({"a": "1", "value": "1", "parts": '["x","y"]'})
+
+    @function
+    def tries(s: State) -> list[int]:
+        s += "p" + gen("a")
+        before = len(backend.open_branches)
+        with pytest.raises(KeyError):
+            use(s)
+        return [before, len(backend.open_branches)]
+
+    assert tries.run(backend=backend).ret_value == [1, 1]
 
 
 def test_thinking_ends_at_its_mark_or_after_its_budget() -> None:
