@@ -101,9 +101,10 @@ def load(path: str) -> tuple[Ready, list[Entry]]:
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is no recording", place="path") from None
     plain = [(number, _json_of(path, number, line)) for number, line in enumerate(lines, 1) if line]
-    if not plain or not isinstance(plain[0][1], dict) or plain[0][1].get("format") != FORMAT:
+    first: Any = plain[0][1] if plain else None
+    if not isinstance(first, dict) or cast("dict[str, Any]", first).get("format") != FORMAT:
         raise ConfigError(f"{path} is no recording", place="line 1")
-    if (version := plain[0][1].get("version")) != VERSION:
+    if (version := cast("dict[str, Any]", first).get("version")) != VERSION:
         raise ConfigError(
             f"{path} is a recording of version {version}, this reads {VERSION}", place="line 1"
         )

@@ -19,7 +19,7 @@ import json
 import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
@@ -236,15 +236,15 @@ def checked_url(url: Any) -> str:
             place="base_url",
             hint="Pass api_key=..., or headers={'authorization': ...}",
         )
-    try:
+    scheme, is_sound = "", False
+    with suppress(ValueError):
         parts = urlsplit(url)
+        scheme = parts.scheme
         is_sound = bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        is_sound = False
     if not is_sound or not url.isprintable() or " " in url:
         shown = "base_url" if "@" in url else repr(url)
         raise ConfigError(f"{shown} is no address of a server", place="base_url", hint=hint)
-    if parts.scheme not in ("http", "https"):
+    if scheme not in ("http", "https"):
         raise ConfigError(f"{url!r} is no address of a server", place="base_url", hint=hint)
     return url.rstrip("/")
 
