@@ -26,7 +26,6 @@ from radixlm import (
     ScriptedBackend,
 )
 from radixlm.lang.testing import Answer
-from radixlm.runtime import messages as m
 from radixlm.runtime.launch import Runtime
 from radixlm.runtime.local import LocalBackend
 
