@@ -101,14 +101,15 @@ def load(path: str) -> tuple[Ready, list[Entry]]:
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is no recording", place="path") from None
     plain = [(number, _json_of(path, number, line)) for number, line in enumerate(lines, 1) if line]
-    first: Any = plain[0][1] if plain else None
-    if not isinstance(first, dict) or cast("dict[str, Any]", first).get("format") != FORMAT:
+    head = cast("dict[str, Any]", plain[0][1]) if plain and isinstance(plain[0][1], dict) else {}
+    if head.get("format") != FORMAT:
         raise ConfigError(f"{path} is no recording", place="line 1")
-    if (version := cast("dict[str, Any]", first).get("version")) != VERSION:
+    if head.get("version") != VERSION:
         raise ConfigError(
-            f"{path} is a recording of version {version}, this reads {VERSION}", place="line 1"
+            f"{path} is a recording of version {head.get('version')}, this reads {VERSION}",
+            place="line 1",
         )
-    facts = _checked(path, plain[0][0], lambda: msgspec.convert(plain[0][1], _Head).facts)
+    facts = _checked(path, plain[0][0], lambda: msgspec.convert(head, _Head).facts)
     return facts, [_checked(path, number, lambda line=line: _entry(line)) for number, line in plain[1:]]  # fmt: skip
 
 

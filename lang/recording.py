@@ -175,6 +175,12 @@ class ReplayBackend:
         for entry in sorted(self._entries, key=lambda entry: entry.order):
             self._answers.setdefault(key_of(entry.asked), deque()).append(entry)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Nothing is open; as of the backends that it stands for."""
+
     @property
     def facts(self) -> Ready:
         """Facts of the model that was recorded."""

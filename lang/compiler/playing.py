@@ -114,7 +114,7 @@ class _Player:
         self._nodes = nodes
         self._states = {0: s}
         self._results: dict[int, tuple[State, Variable]] = {}
-        self._scopes: list[AbstractContextManager[Any]] = []
+        self._scopes: dict[tuple[int, str], list[AbstractContextManager[Any]]] = {}
 
     def play(self, steps: Sequence[Step]) -> Any:
         """All steps; what the saved program returned."""
@@ -135,11 +135,12 @@ class _Player:
                 self._results[ask] = (s, s.last_result())
             case Branching(children=children):
                 self._states.update(zip(children, s.fork(len(children)), strict=True))
-            case Scope(name=name, begins=True):
-                self._scopes.append(s.var_scope(name))
-                self._scopes[-1].__enter__()
-            case Scope():  # they end in the opposite order, as blocks do
-                self._scopes.pop().__exit__(None, None, None)
+            case Scope(branch=branch, name=name, begins=True):
+                scope = s.var_scope(name)
+                scope.__enter__()
+                self._scopes.setdefault((branch, name), []).append(scope)
+            case Scope(branch=branch, name=name):
+                self._scopes[branch, name].pop().__exit__(None, None, None)
             case SetValue(name=name, value=value):
                 s[name] = self._value(value)
             case Wait():

@@ -7,6 +7,7 @@ script is made or played.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -200,45 +201,76 @@ class _Head(msgspec.Struct):
 
 
 def _check(script: Script, path: Path) -> None:
-    """ConfigError at the first step that speaks of a branch, result or argument that is not there by then."""
-    branches, asks = {0}, set[int]()
+    """ConfigError at the first step that speaks of a branch, scope, result or argument that is not there by then."""
+    known = _Known(script.arguments)
     for index, step in enumerate(script.steps):
-        place = f"{path}: $.steps[{index}]"
-        if not isinstance(step, Return) and step.branch not in branches:
-            raise ConfigError(f"the program is damaged: there is no branch {step.branch}", place=place)  # fmt: skip
+        fault = known.fault_of(step)
+        if fault:
+            raise ConfigError(f"the program is damaged: {fault}", place=f"{path}: $.steps[{index}]")
+
+
+class _Known:
+    """What there is at a step."""
+
+    def __init__(self, arguments: tuple[str, ...]) -> None:
+        self._arguments = arguments
+        self._branches = {0}
+        self._num_outputs: dict[int, int] = {}  # by result
+        self._scopes: Counter[tuple[int, str]] = Counter()
+
+    def fault_of(self, step: Step) -> str:
+        """What is wrong with the next step, or nothing."""
+        if not isinstance(step, Return) and step.branch not in self._branches:
+            return f"there is no branch {step.branch}"
         if isinstance(step, Branching):
-            branches.update(step.children)
+            self._branches.update(step.children)
         elif isinstance(step, End):
-            branches.discard(step.branch)
+            self._branches.discard(step.branch)
+        elif isinstance(step, Scope):
+            return self._fault_of_scope(step)
         elif isinstance(step, AskGen | AskSelect):
-            if step.ask in asks:
-                raise ConfigError(f"the program is damaged: two results are number {step.ask}", place=place)  # fmt: skip
-            asks.add(step.ask)
-        for source in _sources(step):
-            if isinstance(source, int) and source not in asks:
-                raise ConfigError(f"the program is damaged: there is no result {source}", place=place)  # fmt: skip
-            if isinstance(source, str) and source not in script.arguments:
-                raise ConfigError(f"the program is damaged: there is no argument {source!r}", place=place)  # fmt: skip
+            if step.ask in self._num_outputs:
+                return f"two results are number {step.ask}"
+            self._num_outputs[step.ask] = _num_outputs(step)
+        faults = (self._fault_of_source(source) for source in _sources(step))
+        return next(filter(None, faults), "")
+
+    def _fault_of_scope(self, step: Scope) -> str:
+        scope = (step.branch, step.name)
+        self._scopes[scope] += 1 if step.begins else -1
+        return f"the scope {step.name!r} ends and did not begin" if self._scopes[scope] < 0 else ""
+
+    def _fault_of_source(self, source: Argument | Result | ResultValue) -> str:
+        if isinstance(source, Argument):
+            is_known = source.name in self._arguments
+            return "" if is_known else f"there is no argument {source.name!r}"
+        if source.ask not in self._num_outputs:
+            return f"there is no result {source.ask}"
+        least = -1 if isinstance(source, ResultValue) else 0
+        if not least <= source.output < self._num_outputs[source.ask]:
+            return f"result {source.ask} has no output {source.output}"
+        return ""
 
 
-def _sources(step: Step) -> list[int | str]:
+def _num_outputs(step: AskGen | AskSelect) -> int:
+    number = step.options.get("n", 1) if isinstance(step, AskGen) else 1
+    return number if type(number) is int else 1  # what is no number is refused with the options
+
+
+def _sources(step: Step) -> list[Argument | Result | ResultValue]:
     """Results and arguments that a step draws on."""
     if isinstance(step, AddText):
         return _of_parts(step.parts)
     return _of_value(step.value) if isinstance(step, SetValue | Return) else []
 
 
-def _of_parts(parts: tuple[Part, ...]) -> list[int | str]:
-    return [
-        part.ask if isinstance(part, Result) else part.name
-        for part in parts
-        if not isinstance(part, Constant)
-    ]
+def _of_parts(parts: tuple[Part, ...]) -> list[Argument | Result | ResultValue]:
+    return [part for part in parts if not isinstance(part, Constant)]
 
 
-def _of_value(value: Value) -> list[int | str]:
+def _of_value(value: Value) -> list[Argument | Result | ResultValue]:
     if isinstance(value, TextValue):
         return _of_parts(value.parts)
     if isinstance(value, ListValue):
         return [source for item in value.items for source in _of_value(item)]
-    return [value.ask] if isinstance(value, ResultValue) else []
+    return [value] if isinstance(value, ResultValue) else []

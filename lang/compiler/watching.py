@@ -194,7 +194,12 @@ class WatchedState(State):
                 )
             else:
                 value = _value_kind(node)
-                asked = AskGen(number, ask, node.name, dict(node.options), node.constraint, value)
+                options = dict(node.options)
+                if (num_outputs := log.asks[ask].num_outputs) > 1:
+                    options["n"] = (
+                        num_outputs  # what was bound counts too: steps tell outputs apart
+                    )
+                asked = AskGen(number, ask, node.name, options, node.constraint, value)
             log.add(asked)
         else:
             raise ProgramError(

@@ -162,7 +162,10 @@ def _error(server: str, status: int, told: _Told) -> RadixError:
     if status in (401, 403):
         return ConfigError(message, place="api_key")
     if status == 404:
-        return ConfigError(message, place=told.param or "model")
+        is_path = "no POST" in told.message or not told.message
+        hint = "Is it the server's address up to /v1?" if is_path else ""
+        place = told.param or ("base_url" if is_path else "model")
+        return ConfigError(message, place=place, hint=hint)
     if status == 413:
         return PromptError(message, place=told.param)
     if status in (408, 504):

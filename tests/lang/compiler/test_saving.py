@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from random_programs import outcome
 
 from radixlm import (
-    ConfigError,
     Program,
     ProgramError,
     ScriptedBackend,
@@ -355,64 +354,13 @@ def test_a_value_of_a_plain_type_stays_what_it_was(
         assert (type(after), after) == (type(before), before)
 
 
-# ------------------------------------------------------------------------------------ files
+def test_outputs_told_apart_stay_so_where_their_number_was_bound(tmp_path: Path) -> None:
+    @function
+    def second(s: State, what: str) -> None:
+        s += what + gen("x")
+        s += "|" + s["x"][1]
 
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("saved") / "straight.json"
-    ops: list[Any] = [("gen", "a", "seeded"), ("use", "a"), ("fork", 2, [("gen", "b", "greedy")], "gather")]  # fmt: skip
-    straight.bind(ops=ops).save(path, first="river", second="stone")
-    return path
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        (lambda d: d.update(version=2), r"version 2, not 'radixlm program' of version 1"),
-        (lambda d: d.update(format="a cake"), r"this is 'a cake'"),
-        (lambda d: d["steps"][0].update(branch=9), r"there is no branch 9 .*\$\.steps\[0\]"),
-        (lambda d: d["steps"][0]["parts"][1].update(name="x"), r"no argument 'x' .*steps\[0\]"),
-        (lambda d: d["steps"].pop(1), r"there is no result 0 .*steps\[1\]"),
-        (lambda d: d["steps"][1].update(ask="one"), r"Expected `int`, got `str` - at `\$\.steps"),
-        (lambda d: d["steps"][1].update(type="dance"), r"dance.*\$\.steps"),
-        (lambda d: d["steps"][1]["options"].update(temperature="hot"), r"temperature"),
-        (lambda d: d["steps"][1]["options"].update(heat=1), r"heat"),
-        (lambda d: d.pop("steps"), r"steps"),
-    ],
-)
-def test_a_damaged_file_is_refused_with_its_place(
-    saved: Path, tmp_path: Path, change: Any, why: str
-) -> None:
-    content = json.loads(saved.read_text())
-    change(content)
-    path = tmp_path / "damaged.json"
-    path.write_text(json.dumps(content))
-    with pytest.raises(ConfigError, match=why) as caught:
-        Program.load(path)
-    assert str(path) in str(caught.value)
-
-
-@given(st.data())
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_no_damage_is_anything_but_a_refusal(saved: Path, data: Any) -> None:
-    content = bytearray(saved.read_bytes())
-    at = data.draw(st.integers(0, len(content) - 1))
-    if data.draw(st.booleans()):
-        content = content[:at]
-    else:
-        content[at] = data.draw(st.integers(0, 255))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "p.json"
-        path.write_bytes(bytes(content))
-        try:
-            Program.load(path)
-        except ConfigError:
-            return
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
-        Program.load(tmp_path / "nothing.json")
+    path = tmp_path / "second.json"
+    second.bind(n=2).save(path, "where")
+    state = Program.load(path).run("here", backend=ScriptedBackend({"x": ("a", "b")}))
+    assert state.text() == "herea|b"
