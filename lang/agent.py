@@ -6,7 +6,8 @@
 
 Owns the loop: an assistant message with calls, the calls carried out, their results as a user message, again. Bounded by `max_turns`: in
 the last turn no tool can be called, so there is an answer in any case. All of it stands in the state's text and in its turns. Works under
-run, arun, run_batch and in forks, on every backend, since it only uses what a program may use. Must not know messages or greenlets.
+run, arun, run_batch and in forks, since it only uses what a program may use, on backends that enforce the form of calls
+(`StructuralTag`): Engine, RuntimeEndpoint, ScriptedBackend, and replays of these. The others refuse it by name. Must not know messages or greenlets.
 
 What a failing tool raises is told to the model, and so are arguments that a validator of theirs refuses; `on_tool_error="raise"` raises.
 """

@@ -107,7 +107,8 @@ class Gateway:
             case m.Hello(pid=pid):
                 session.pid = pid
                 session.wants_ready = True
-                self._answer_hello(session)
+                session.greeted = True
+                self._answer_hello(session, self.engine.ready)
             case m.Generate() | m.Score():
                 self._accept(session, message)
             case m.OpenBranch() | m.Append() | m.Fork() | m.CloseBranch():
@@ -322,12 +323,12 @@ class Gateway:
         known = self.engine.ready
         if known is not None and known.epoch != ready.epoch:
             self.on_engine_died("the engine process was replaced")
+        for session in self.sessions.values():  # before any answer of this engine
+            session.wants_ready = session.wants_ready or session.greeted
+            self._answer_hello(session, ready)
         self.engine.on_ready(ready)
-        for session in self.sessions.values():
-            self._answer_hello(session)
 
-    def _answer_hello(self, session: Session) -> None:
-        ready = self.engine.ready
+    def _answer_hello(self, session: Session, ready: m.EngineReady | None) -> None:
         if ready is None or not session.wants_ready:
             return
         session.wants_ready = False

@@ -78,5 +78,6 @@ class Session:
     pid: int = 0
     branches: dict[str, BranchQueue] = field(default_factory=dict[str, BranchQueue])
     requests: dict[str, Work] = field(default_factory=dict[str, Work])
-    wants_ready: bool = False
+    greeted: bool = False
+    wants_ready: bool = False  # it said hello, and was not told of the engine that is ready now
     num_works: int = 0

@@ -5,9 +5,12 @@ import threading
 from typing import Any
 
 import pytest
+from backend_subjects import openai
+from fake_openai import FakeOpenAI
 from pydantic import BaseModel
 
 from radixlm import (
+    GrammarError,
     ProgramError,
     ScriptedBackend,
     State,
@@ -287,3 +290,11 @@ def test_an_agent_in_each_fork_keeps_its_own_turns() -> None:
     assert state["answer"] == ["one", "two"]
     assert [len(turns) for turns in state["answer_turns"]] == [2, 1]
     assert not backend.open_branches
+
+
+@pytest.mark.parametrize("server", ["openai", "vllm", "sglang", "llama.cpp"])
+def test_servers_that_cannot_enforce_calls_are_refused_before_anything_is_sent(server: str) -> None:
+    fake = FakeOpenAI(server)
+    with openai(fake) as backend, pytest.raises(GrammarError, match="cannot enforce StructuralTag"):
+        ask.run("Why?", backend=backend)
+    assert not fake.requests

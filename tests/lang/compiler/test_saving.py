@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import zlib
 from dataclasses import dataclass
@@ -352,6 +353,21 @@ def test_a_value_of_a_plain_type_stays_what_it_was(
             for each in (typed, Program.load(path))
         )
         assert (type(after), after) == (type(before), before)
+
+
+def test_what_looks_past_the_methods_of_a_text_is_not_seen(tmp_path: Path) -> None:
+    @function
+    def hidden(s: State, what: str) -> None:
+        s += what + gen("x")
+        if re.search("yes", s["x"]) or s["x"] in "yes or no":
+            s += "!"
+        s += s["x"]
+
+    path = tmp_path / "hidden.json"
+    hidden.save(path, "where")
+    backend = ScriptedBackend({"x": ["yes", "yes"]})
+    assert hidden.run("here", backend=backend).text() == "hereyes!yes"
+    assert Program.load(path).run("here", backend=backend).text() == "hereyesyes"
 
 
 def test_outputs_told_apart_stay_so_where_their_number_was_bound(tmp_path: Path) -> None:
