@@ -14,10 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Aborted, RadixError, ServiceError
-from ..runtime.messages import Generate, Hints, Score, Text
+from ..runtime.messages import Generate, Hints, Score, Text, sum_usage
 from .news import StreamEvent
 from .outbox import neutral_start
-from .variable import Failure, Meta, explain, sum_usage
+from .variable import Failure, Meta, explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

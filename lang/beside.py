@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from ..runtime.messages import Append, Generate, Text
+from ..runtime.messages import Append, Generate, Text, sum_usage
 from .asking import fail, failed, failure_of, settle, start
-from .variable import Meta, sum_usage
+from .variable import Meta
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Aborted, RadixError, TimedOut
-from ..runtime.messages import Abort, Usage
-from .variable import Failure, sum_usage
+from ..runtime.messages import Abort, Usage, sum_usage
+from .variable import Failure
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

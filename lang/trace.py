@@ -25,10 +25,17 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from ..runtime.messages import Append, CloseBranch, Fork, Generate, OpenBranch, Score
+from ..runtime.messages import (
+    Append,
+    CloseBranch,
+    Fork,
+    Generate,
+    OpenBranch,
+    Score,
+    sum_usage,
+)
 from .trace_picture import html_of, svg_of
 from .trace_tree import Kind, TraceLine, TraceNode, draw, extend, walk
-from .variable import sum_usage
 
 if TYPE_CHECKING:
     from ..runtime.messages import Abort, Delta, Finished, Ready, Scored, Usage

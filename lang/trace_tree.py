@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ..runtime.messages import Chat, Ids, RoleBegin, RoleEnd, Text, Usage
-from .variable import sum_usage
+from ..runtime.messages import Chat, Ids, RoleBegin, RoleEnd, Text, Usage, sum_usage
 
 if TYPE_CHECKING:
     from ..runtime.messages import Segment

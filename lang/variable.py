@@ -17,7 +17,7 @@ from ..errors import RadixError
 from ..runtime.messages import Finished, Output, TokenLogprob, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from .place import Place
 
@@ -284,14 +284,3 @@ def _copy_of(error: BaseException) -> BaseException:
     notes = cast("list[str]", getattr(error, "__notes__", []))
     own.__notes__ = list(notes)
     return own
-
-
-def sum_usage(usages: Iterable[Usage]) -> Usage:
-    """Counts added up."""
-    prompt = cached = completion = forced = 0
-    for usage in usages:
-        prompt += usage.prompt_tokens
-        cached += usage.cached_tokens
-        completion += usage.completion_tokens
-        forced += usage.forced_tokens
-    return Usage(prompt, cached, completion, forced)

@@ -34,8 +34,7 @@ from ...errors import (
     SamplingError,
     ServiceError,
 )
-from ...runtime.messages import Abort, Usage
-from ..variable import sum_usage
+from ...runtime.messages import Abort, Usage, sum_usage
 from .documents import NO_USAGE, Document, Extracted, Failure, Outcome
 from .verdict import read_output, write_merged
 

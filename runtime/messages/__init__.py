@@ -74,6 +74,7 @@ from .values import (
     TokenLogprob,
     Usage,
     WireError,
+    sum_usage,
 )
 
 __all__ = [
@@ -136,6 +137,7 @@ __all__ = [
     "engine_inbound_decoder",
     "engine_outbound_decoder",
     "gateway_decoder",
+    "sum_usage",
     "worker_decoder",
 ]
 

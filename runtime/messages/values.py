@@ -5,6 +5,7 @@ Owns their meaning and range checks. Knows nothing of who sends them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -147,6 +148,17 @@ class Usage(msgspec.Struct, frozen=True):
     def steps(self) -> int:
         """Steps of the model that wrote a token: one for each token that was not forced."""
         return self.completion_tokens - self.forced_tokens
+
+
+def sum_usage(usages: Iterable[Usage]) -> Usage:
+    """Counts added up."""
+    prompt = cached = completion = forced = 0
+    for usage in usages:
+        prompt += usage.prompt_tokens
+        cached += usage.cached_tokens
+        completion += usage.completion_tokens
+        forced += usage.forced_tokens
+    return Usage(prompt, cached, completion, forced)
 
 
 class TokenLogprob(msgspec.Struct, frozen=True):

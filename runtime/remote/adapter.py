@@ -78,16 +78,6 @@ class Adapter(Protocol):
         ...
 
 
-def sum_usage(*usages: m.Usage) -> m.Usage:
-    """Counts added up."""
-    return m.Usage(
-        sum(usage.prompt_tokens for usage in usages),
-        sum(usage.cached_tokens for usage in usages),
-        sum(usage.completion_tokens for usage in usages),
-        sum(usage.forced_tokens for usage in usages),
-    )
-
-
 async def all_of(calls: Sequence[Coroutine[Any, Any, Answer]]) -> list[Answer]:
     """The answers of calls that run at once. The first that fails ends the others, and its error is raised."""
     try:

@@ -24,7 +24,7 @@ import msgspec
 from ...errors import Aborted, ProgramError, RadixError, ServiceError, TimedOut
 from .. import messages as m
 from ..loops import new_event_loop
-from .adapter import Adapter, Ask, Choose, OnDelta, Told, sum_usage
+from .adapter import Adapter, Ask, Choose, OnDelta, Told
 from .branches import BranchTable, Job, RemoteBranch
 from .connection import Limits
 from .prompts import Said
@@ -324,7 +324,7 @@ class RemoteBackend:
             found = ahead.keep(message, as_written(told.finished.outputs[0], told.tokens))
             if found is None:  # it wrote too little to tell
                 told = await self._adapter.generate(ask, on_delta)
-                usage = sum_usage(usage, told.finished.usage)
+                usage = m.sum_usage((usage, told.finished.usage))
                 return replace(told, finished=msgspec.structs.replace(told.finished, usage=usage))
         if on_delta is not None and found.text:
             on_delta(m.Delta(message.request, 0, found.text))

@@ -17,7 +17,6 @@ inline Ints times(Ints a, Ints b) { return _mm512_mullo_epi32(a, b); }
 inline Ints plus(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
 inline Ints minus(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
 inline Ints both(Ints a, Ints b) { return _mm512_and_si512(a, b); }
-inline Ints either(Ints a, Ints b) { return _mm512_or_si512(a, b); }
 inline Ints low_words(Ints a, Ints b) { return _mm512_mask_blend_epi16(0xaaaaaaaa, a, _mm512_slli_epi32(b, 16)); }
 template <int N> inline Ints down(Ints a) { return _mm512_srli_epi32(a, N); }
 inline Floats to_floats(Ints a) { return _mm512_cvtepi32_ps(a); }
@@ -41,7 +40,6 @@ inline Ints times(Ints a, Ints b) { return _mm256_mullo_epi32(a, b); }
 inline Ints plus(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
 inline Ints minus(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
 inline Ints both(Ints a, Ints b) { return _mm256_and_si256(a, b); }
-inline Ints either(Ints a, Ints b) { return _mm256_or_si256(a, b); }
 inline Ints low_words(Ints a, Ints b) { return _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa); }
 template <int N> inline Ints down(Ints a) { return _mm256_srli_epi32(a, N); }
 inline Floats to_floats(Ints a) { return _mm256_cvtepi32_ps(a); }

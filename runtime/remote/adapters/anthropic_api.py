@@ -17,7 +17,7 @@ from ....errors import ProgramError, RadixError, SamplingError
 from ....grammar.spec import Choice
 from ... import messages as m
 from .. import choosing
-from ..adapter import Ask, Choose, OnDelta, Told, all_of, sum_usage
+from ..adapter import Ask, Choose, OnDelta, Told, all_of
 from ..arguments import fields_of
 from ..connection import Connection
 from ..failures import error_in_stream
@@ -66,7 +66,7 @@ class AnthropicServer:
         calls = [self._call(ask, index, on_delta) for index in range(num)]
         told = await all_of(calls)
         outputs = tuple(output for output, _ in told)
-        usage = sum_usage(*(usage for _, usage in told))
+        usage = m.sum_usage(usage for _, usage in told)
         return Told(m.Finished(ask.message.request, outputs, usage))
 
     async def _call(

@@ -19,7 +19,7 @@ from ....errors import ConfigError, GrammarError, ProgramError, SamplingError, S
 from ....grammar.spec import Choice
 from ... import messages as m
 from .. import choosing
-from ..adapter import Ask, Choose, OnDelta, Told, all_of, sum_usage
+from ..adapter import Ask, Choose, OnDelta, Told, all_of
 from ..arguments import fields_of
 from ..connection import Connection
 from ..dialect import Dialect, dialect_of, dialect_of_owner
@@ -85,7 +85,7 @@ class OpenAIServer:
         each = [self._nth(dialect, ask, index, on_delta) for index in range(num)]
         told = await all_of(each)
         outputs = tuple(one.finished.outputs[0] for one in told)
-        usage = sum_usage(*(one.finished.usage for one in told))
+        usage = m.sum_usage(one.finished.usage for one in told)
         return Told(m.Finished(message.request, outputs, usage, message.sampling.seed or 0))
 
     async def _nth(self, dialect: Dialect, ask: Ask, index: int, on_delta: OnDelta | None) -> Told:
