@@ -120,7 +120,8 @@ class SharingBackend:
             if seat is None:
                 return self._backend.score(message)
             self._unsent[message.request] = (seat, future)
-            seat.do(partial(self._score, seat, seat.history, message, future))
+            # a held seat gets its history when its fork is carried out: it is looked up then
+            seat.do(lambda: self._score(seat, seat.history, message, future))
             return future
 
     # ------------------------------------------------------------------------------------ gens
