@@ -15,7 +15,9 @@ from torch import Tensor
 
 from ..ops import Linear, QuantizedWeight
 
-FACTORS = 4095  # the largest: 32 products of two int8 times it stay below 2^31
+MOST_APART = 12  # a group's two scales differ by at most 2^12: 32 products of two int8 times it stay below 2^31
+LEAST_EXPONENT = -100
+TOO_LARGE = 2.0**110
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +44,21 @@ def prepare(linear: Linear, packs: bool) -> object:
 
 
 def rounded(x: Tensor) -> Tensor:
-    """`x` as an integer product sees it: int8 codes, with one scale for 16 values that is a whole number of the row's unit.
+    """`x` as an integer product sees it: int8 codes, with a power of two as the scale of each 16 values.
 
-    The unit is the row's largest value / (127 * FACTORS); a factor is rounded up, so that no code exceeds 127.
-    A row with a value that is not finite has none that is a number.
+    That is the least one that leaves no code above 127, but at least 2^-12 of the scale of the other half of the 32 values that share
+    a weight's scale. (Powers of two as scales of small blocks: OCP Microscaling Formats 1.0.) 32 values of which one is not finite, or
+    2^110 or more, are not numbers.
     """
-    halves = x.float().unflatten(-1, (-1, 16))
+    halves = x.float().unflatten(-1, (-1, 2, 16))
     most = halves.abs().amax(-1, keepdim=True)
-    top = most.amax(-2, keepdim=True)
-    is_finite = top.isfinite()  # the largest is not a number where one value is not
-    top = top.where(top > 1e-30, torch.inf)
-    factors = (most * (torch.full_like(top, FACTORS) / top)).ceil().clamp(max=FACTORS)
-    scales = factors * (top / (127 * FACTORS))
-    codes = (halves * (1 / scales)).round()
-    numbers = (codes * scales).where(factors > 0, 0)
-    return numbers.where(is_finite, torch.nan).flatten(-2)
+    exponents = (torch.frexp(most / 127).exponent - 1).where(most > 0, LEAST_EXPONENT)
+    exponents = exponents + (torch.ldexp(torch.full_like(most, 127.0), exponents) < most).int()
+    exponents = exponents.clamp(min=LEAST_EXPONENT)
+    exponents = exponents.maximum(exponents.flip(-2) - MOST_APART)
+    codes = torch.ldexp(halves, -exponents).round()
+    is_usable = (most < TOO_LARGE).all(-2, keepdim=True)
+    return torch.ldexp(codes, exponents).where(is_usable, torch.nan).flatten(-3)
 
 
 def can_pack() -> bool:

@@ -39,11 +39,12 @@ def native(head: Linear, isa: str, num_threads: int = 2) -> NativeModel:
 
 
 def rows_of(num_rows: int, num_in: int) -> torch.Tensor:
-    """Rows with outliers, halves of zeros, and a row of zeros."""
+    """Rows with outliers, halves of zeros, a half that nearly vanishes beside its neighbour, and a row of zeros."""
     generator = torch.Generator().manual_seed(num_rows)
     rows = torch.randn(num_rows, num_in, generator=generator)
     rows *= torch.exp(2 * torch.randn(num_rows, num_in // 16, generator=generator)).repeat_interleave(16, 1)  # fmt: skip
     rows[0, :16] = 0
+    rows[-1, 16:32] *= 1e-5
     rows[num_rows // 2, -1] = 1000
     if num_rows > 2:
         rows[2] = 0
@@ -51,8 +52,8 @@ def rows_of(num_rows: int, num_in: int) -> torch.Tensor:
 
 
 def with_a_spoiled_row(rows: torch.Tensor, row: int) -> Iterator[tuple[str, torch.Tensor]]:
-    """Copies in which that row holds a value that is no finite number, or nothing else."""
-    for value in (torch.nan, torch.inf, -torch.inf):
+    """Copies in which that row holds a value that is no finite number, or too large a one, or nothing else."""
+    for value in (torch.nan, torch.inf, -torch.inf, -(2.0**110)):
         for place in (0, 13, 24, -1, slice(None)):
             spoiled = rows.clone()
             spoiled[row, place] = value

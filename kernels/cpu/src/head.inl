@@ -44,7 +44,7 @@ inline void sparse_rows(const Linear& w, const Activations& a, const HeadPlan& p
     if (block / kBlocksOfTurn % num_members != member) continue;
     for (int i = plan.num_whole; i < int(plan.order.size()); ++i) {
       float* row = out + size_t(plan.order[i]) * w.num_out;
-      if (is_allowed(masks[plan.order[i]], block)) block_of_rows(w, block, a, i, i + 1, row - size_t(i) * w.num_out, w.num_out);
+      if (is_allowed(masks[plan.order[i]], block)) block_of_rows(w, block, a, i, i + 1, row + block * kBlock, w.num_out);
       else std::fill_n(row + block * kBlock, std::min(kBlock, w.num_out - block * kBlock), -INFINITY);
     }
   }

@@ -1,21 +1,22 @@
 // Linear layers: rows of activations times packed weights, and the quantization of activations.
 //
 // Every output is one chain of operations that does not depend on how many rows are computed together or by which thread. Float weights:
-// one FMA per input in order. Quantized weights, in groups of 32 inputs with one scale: the activations of a row are int8 with one scale per
-// half group of 16, itself a whole number of `unit`s of the row, so that
+// one FMA per input in order. Quantized weights, in groups of 32 inputs with one scale: activations are int8 with one scale for each half of a
+// group, a power of two, so that
 //
-//     product of a group = factor[0] * dot(lower half) + factor[1] * dot(upper half)      exact in int32
-//     out = unit * (for each group in order: total = fma(product, scale, total), then fma(minimum, sum, total)) + bias
+//     product of a group = scale[0] * dot(lower half) + scale[1] * dot(upper half)      rounded once
+//     out = (for each group in order: total = fma(product, weight's scale, total), then fma(minimum, sum, total)) + bias
 //
-// `unit` is 1 / (127 * kFactors) of the row's largest value, and a factor is rounded up, so no code exceeds 127. Scales of 16 inputs are
-// twice as fine as the weights' groups and cost nothing: the multiplication that adds neighbours applies them. A row with a value that is
-// not finite has codes and factors of 0, and a unit that is not a number: neither is any of its outputs.
+// A half's scale is the least power of two that leaves no code above 127, but at least the other half's / kFactors: in units of the lesser one
+// the product is a whole number that 32 bits hold. (Small blocks with a power of two in common: OCP Microscaling Formats 1.0, MXINT8, there 32
+// values.) A group is quantized by itself, so whoever computed its 32 values can do it. One with a value that is not finite, or so large that
+// the arithmetic is not, has codes of 0 and scales that are not numbers: no output of the row is a number then.
 namespace RADIX_ISA {
 
 constexpr int kGroup = 32;      // inputs that share a weight's scale
 constexpr int kHalf = 16;       // inputs that share an activation's scale
 constexpr int kBlock = 16;      // output rows of a block
-constexpr int kFactors = 4095;  // the largest factor: 32 products of 8 bits by 8 bits times it stay below 2^31
+constexpr int kFactors = 4096;  // the largest ratio of a group's scales: 32 products of 8 bits by 8 bits times it stay below 2^31
 constexpr int kRowsInCache = 256;
 constexpr int kManyRows = 8;
 constexpr int kBytesInCache = 192 * 1024;  // activations of so many rows or bytes stay in the second-level cache while weights pass
@@ -31,8 +32,21 @@ constexpr int input_of(int s, int t) {
   return kHasVnni ? kHalf * (s & 1) + 2 * (s >> 1) + (t & 1) + 8 * (t >> 1) : 2 * s + (t & 1) + kHalf * (t >> 1);
 }
 
-// Activations as the linears read them: floats; or int8 in the order of `input_of`, both factors of a group (the upper one in the high 16
-// bits), the factors' sum of codes per group (exact: below 2^24), and the row's unit.
+// Both scales of a group: the lesser one, and whole numbers of it, the upper half's in the high 16 bits; or, for VNNI, what `quantized_vnni.inl`
+// begins and ends sums with.
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+struct Scales {
+  int32_t starts[2];
+  float bases[2];
+};
+#else
+struct Scales {
+  int32_t factors;
+  float unit;
+};
+#endif
+
+// Activations as the linears read them: floats; or int8 in the order of `input_of`, both scales of a group, and the sum of its values.
 //
 // Groups lie row after row; for VNNI eight rows lie together, [rows / 8][group][8], so that a tile of them has one address.
 constexpr int kTogether = kHasVnni ? 8 : 1;
@@ -44,21 +58,18 @@ inline void grow(std::vector<T>& buffer, size_t size) {
 }
 
 struct Activations {
-  int width = 0;  // inputs
   std::vector<float> floats;
   std::vector<int8_t> codes;
-  std::vector<int32_t> factors;
-  std::vector<float> sums, units;
+  std::vector<Scales> scales;
+  std::vector<float> sums;
 
-  void reserve(int rows, int num_in) {
-    width = num_in;
+  void reserve(int rows, int num_in, bool holds_floats) {
     const size_t size = size_t((rows + kTogether - 1) / kTogether * kTogether) * num_in;
     const size_t cells = size / kGroup + rows;
-    grow(floats, size);
+    if (holds_floats) grow(floats, size);
     grow(codes, size);
     grow(sums, cells);
-    grow(factors, cells);
-    grow(units, size_t(rows));
+    grow(scales, cells);
   }
 
   // Where group g of a row of `num_groups` lies.
@@ -74,19 +85,22 @@ inline bool can_read(const Linear& w) { return is_quantized(w) || w.kind == kF32
 
 inline int bytes_of_group(const Linear& w) { return w.kind == k8Bits ? 512 : 256; }
 
-// 16 totals of a row, times its unit, with the bias.
-inline void finish(const Linear& w, int block, float unit, const float* totals, float* out) {
+// 16 totals of a row, with the bias, to the `left` outputs of its block that exist.
+inline void finish(const Linear& w, int block, const float* totals, float* out) {
   const int left = std::min(kBlock, w.num_out - block * kBlock);
   const float* bias = w.bias ? w.bias + block * kBlock : nullptr;
-  if (left == kBlock) {
-    for (int k = 0; k < kBlock; k += 8) {
-      const F8 value = mul(load8(totals + k), all8(unit));
-      store8(out + k, bias ? add(value, load8(bias + k)) : value);
-    }
-  } else {
-    for (int k = 0; k < left; ++k) out[k] = bias ? totals[k] * unit + bias[k] : totals[k] * unit;
-  }
+  for (int k = 0; k < left; ++k) out[k] = bias ? totals[k] + bias[k] : totals[k];
 }
+
+// The bits of floats of powers of two. A scale 2^e has the bits (e + 127) << 23.
+constexpr int32_t kExponent = 1 << 23, kBitsOfOne = 127 * kExponent;
+constexpr int32_t kLeastScale = kBitsOfOne - 100 * kExponent;   // of smaller values nothing is kept
+constexpr int32_t kTooLarge = kBitsOfOne + 110 * kExponent;     // values from 2^110 on
+constexpr int32_t kFactorBits = 12 * kExponent;
+static_assert(kFactors == 1 << 12);
+
+// The bits of the least scale that leaves no code above 127 = 2^6 * 1.984375, where the largest magnitude has the bits `most`.
+inline int32_t scale_bits(int32_t most) { return std::max(((most + 0x1ffff) & 0x7f800000) - 6 * kExponent, kLeastScale); }
 
 }  // namespace RADIX_ISA
 
@@ -102,34 +116,17 @@ inline void finish(const Linear& w, int block, float unit, const float* totals, 
 
 namespace RADIX_ISA {
 
-// A row with a value that is not finite.
-inline void spoil_row(int num_groups, Activations& a, int row) {
-  a.units[row] = NAN;
-  for (int g = 0; g < num_groups; ++g) {
-    const size_t cell = a.cell(row, g, num_groups);
-    std::memset(&a.codes[cell * kGroup], 0, kGroup);
-    a.factors[cell] = 0;
-    a.sums[cell] = 0.0f;
-  }
-}
-
-inline void quantize_row(const float* x, int n, Activations& a, int row) {
-  const float top = most_of_row(x, n);
-  const int num_groups = n / kGroup;
-  if (!std::isfinite(top)) return spoil_row(num_groups, a, row);
-  const bool is_zero = top <= 1e-30f;
-  const float unit = is_zero ? 0.0f : top / float(127 * kFactors), factors_per_top = is_zero ? 0.0f : float(kFactors) / top;
-  a.units[row] = unit;
-  for (int g = 0; g < num_groups; ++g) {
-    const size_t cell = a.cell(row, g, num_groups);
-    a.sums[cell] = quantize_group(x + g * kGroup, unit, factors_per_top, &a.codes[cell * kGroup], &a.factors[cell]);
-  }
+// Group g of row `row` of `a` from 32 values, in the form that `w` reads.
+inline void take_group(Activations& a, int row, int g, const float* x, const Linear& w) {
+  const size_t cell = a.cell(row, g, w.num_in / kGroup);
+  a.sums[cell] = quantize_group(x, w.kind == k8Bits, &a.codes[cell * kGroup], &a.scales[cell]);
 }
 
 // Row `row` of `a` from `x`, in the form that `w` reads.
 inline void take_row(Activations& a, int row, const float* x, const Linear& w) {
-  if (is_quantized(w)) quantize_row(x, w.num_in, a, row);
-  else std::memcpy(&a.floats[size_t(row) * w.num_in], x, size_t(w.num_in) * 4);
+  if (!is_quantized(w)) std::memcpy(&a.floats[size_t(row) * w.num_in], x, size_t(w.num_in) * 4);
+  else
+    for (int g = 0; g < w.num_in / kGroup; ++g) take_group(a, row, g, x + g * kGroup, w);
 }
 
 template <int M, class Stored>
@@ -150,7 +147,7 @@ inline void float_block(const Linear& w, int block, const Activations& a, int ro
     float buffer[kBlock];
     store8(buffer, total[i][0]);
     store8(buffer + 8, total[i][1]);
-    float* to = out + size_t(row + i) * stride + block * kBlock;
+    float* to = out + size_t(i) * stride;
     for (int k = 0; k < left; ++k) to[k] = w.bias ? buffer[k] + w.bias[block * kBlock + k] : buffer[k];
   }
 }
@@ -162,13 +159,15 @@ inline void any_float_block(const Linear& w, int block, const Activations& a, in
   else float_block<M, float>(w, block, a, row, out, stride);
 }
 
-// out[row][16 outputs of the block] for rows first .. last, at most kRowsInCache.
+// The 16 outputs of a block for rows first .. last, at most kRowsInCache; those of the first row at `out`, the others `stride` behind one another.
 inline void block_of_rows(const Linear& w, int block, const Activations& a, int first, int last, float* out, int stride) {
   constexpr int kRows = 4;
   if (is_quantized(w)) return quantized_block(w, block, a, first, last, out, stride);
-  int row = first;
-  for (; row + kRows <= last; row += kRows) any_float_block<kRows>(w, block, a, row, out, stride);
-  for (; row < last; ++row) any_float_block<1>(w, block, a, row, out, stride);
+  for (int row = first; row < last;) {
+    float* to = out + size_t(row - first) * stride;
+    if (row + kRows <= last) any_float_block<kRows>(w, block, a, row, to, stride), row += kRows;
+    else any_float_block<1>(w, block, a, row, to, stride), row += 1;
+  }
 }
 
 // Hands out the blocks of one linear after another in portions: a member that was interrupted takes fewer. Counters are used in turn; one is
@@ -195,19 +194,29 @@ class Portions {
   std::atomic<int> next_[kTurns] = {};
 };
 
-// This member's share of out[row][:] = w(a[row]) for rows 0 .. num_rows; `turn` numbers the linears of a round. A block of weights is read
-// once for all rows in cache.
-inline void linear(const Linear& w, const Activations& a, int num_rows, float* out, int stride, Portions& portions, unsigned turn, int member, int num_members) {
-  const int blocks = (w.num_out + kBlock - 1) / kBlock;
-  const int together = std::min(kRowsInCache, std::max(16, kBytesInCache / w.num_in / 8 * 8));
+// Rows that are computed together, so that their activations stay in cache while weights pass.
+inline int rows_together(const Linear& w) { return std::min(kRowsInCache, std::max(16, kBytesInCache / w.num_in / 8 * 8)); }
+
+// Calls make(item, first row, last row) for this member's share of `count` items for all rows, item after item for rows that are computed
+// together; `turn` numbers the linears of a round.
+template <class Make>
+inline void share_out(int count, int num_rows, int together, Portions& portions, unsigned turn, int member, int num_members, Make make) {
   const int of_member = num_rows < kManyRows ? 1 : 4;  // few rows pass too fast for more
   if (member == 0) portions.set_back(turn);
   for (;;) {
-    const auto [begin, end] = portions.take(turn, blocks, num_members, of_member);
+    const auto [begin, end] = portions.take(turn, count, num_members, of_member);
     if (begin == end) return;
     for (int first = 0; first < num_rows; first += together)
-      for (int block = begin; block < end; ++block) block_of_rows(w, block, a, first, std::min(num_rows, first + together), out, stride);
+      for (int item = begin; item < end; ++item) make(item, first, std::min(num_rows, first + together));
   }
+}
+
+// This member's share of out[row][:] = w(a[row]) for rows 0 .. num_rows.
+inline void linear(const Linear& w, const Activations& a, int num_rows, float* out, int stride, Portions& portions, unsigned turn, int member, int num_members) {
+  const int blocks = (w.num_out + kBlock - 1) / kBlock;
+  share_out(blocks, num_rows, rows_together(w), portions, turn, member, num_members, [&](int block, int first, int last) {
+    block_of_rows(w, block, a, first, last, out + size_t(first) * stride + block * kBlock, stride);
+  });
 }
 
 // Byte t of word s of a row whose first word lies at `codes`.

@@ -2,7 +2,7 @@
 //
 // A tile is 16 outputs by up to four rows. Four bytes of a row, in all lanes, meet four bytes of eight weights in one multiplication
 // (vpmaddubsw), whose 16-bit lanes hold two inputs of the lower half, then two of the upper. Eight such sums of 4-bit codes fit 16 bits
-// (8 * 2 * 15 * 127 = 30,480), so a group needs one more multiplication, by the row's two factors, to become 32-bit. Codes of 8 bits need it
+// (8 * 2 * 15 * 127 = 30,480), so a group needs one more multiplication, by the group's two factors, to become 32-bit. Codes of 8 bits need it
 // after every step. Many rows share one unpacking of 4-bit codes to bytes.
 namespace RADIX_ISA {
 
@@ -76,7 +76,7 @@ __attribute__((noinline)) void tile(const Codes w, int count, const RowsFrom row
     for (int part = 0; part < 2; ++part) total[i][part] = _mm256_load_ps(to[i] + 8 * part);
   for (int g = 0; g < count; ++g) {
     __m256i sum[M][2], factors[M];
-    for (int i = 0; i < M; ++i) factors[i] = _mm256_set1_epi32(rows.factors[i * rows.stride + g]);
+    for (int i = 0; i < M; ++i) factors[i] = _mm256_set1_epi32(rows.scales[i * rows.stride + g].factors);
 #pragma GCC unroll 8
     for (int s = 0; s < 8; ++s) {
       const __m256i weights[2] = {w.codes(g, s, 0), w.codes(g, s, 1)};
@@ -90,7 +90,8 @@ __attribute__((noinline)) void tile(const Codes w, int count, const RowsFrom row
       const __m256 scales = w.scales(g, part);
       for (int i = 0; i < M; ++i) {
         const __m256i product = Codes::kIsSigned ? sum[i][part] : _mm256_madd_epi16(sum[i][part], factors[i]);
-        total[i][part] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(product), scales, total[i][part]);
+        const __m256 value = _mm256_mul_ps(_mm256_cvtepi32_ps(product), _mm256_set1_ps(rows.scales[i * rows.stride + g].unit));
+        total[i][part] = _mm256_fmadd_ps(value, scales, total[i][part]);
       }
     }
     if (!w.has_minimums()) continue;
@@ -143,7 +144,7 @@ inline void quantized_block(const Linear& w, int block, const Activations& a, in
       tiles(WideCodes{wide}, count, w, a, g, first, last, totals);
     }
   }
-  for (int row = first; row < last; ++row) finish(w, block, a.units[row], totals[row - first], out + size_t(row) * stride + block * kBlock);
+  for (int row = first; row < last; ++row) finish(w, block, totals[row - first], out + size_t(row - first) * stride);
 }
 
 }  // namespace RADIX_ISA

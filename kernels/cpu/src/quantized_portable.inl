@@ -1,37 +1,38 @@
 // Quantized linears and the quantization of activations in plain C++; `linear.inl` says what is computed.
 namespace RADIX_ISA {
 
-// The largest magnitude of a row, not finite if one value is not: as whole numbers, the bits of magnitudes have their order, NaN last.
-inline float most_of_row(const float* x, int n) {
-  int32_t most = 0;
-  for (int k = 0; k < n; ++k) {
-    int32_t bits;
-    std::memcpy(&bits, x + k, 4);
-    most = std::max(most, bits & 0x7fffffff);
-  }
-  float top;
-  std::memcpy(&top, &most, 4);
-  return top;
-}
-
-inline float quantize_group(const float* x, float unit, float factors_per_top, int8_t* codes, int32_t* factors) {
-  int32_t sum = 0, both = 0;
+inline float quantize_group(const float* x, bool, int8_t* codes, Scales* scales) {
+  int32_t bits[2];
   for (int half = 0; half < 2; ++half) {
-    float most = 0.0f;
-    for (int k = 0; k < kHalf; ++k) most = std::max(most, std::fabs(x[half * kHalf + k]));
-    const float factor = std::min(std::ceil(most * factors_per_top), float(kFactors));
-    const float inverse = factor > 0.0f ? 1.0f / (factor * unit) : 0.0f;
-    int32_t total = 0;
+    int32_t most = 0;  // bits of magnitudes have their order as whole numbers, those of NaN last
+    for (int k = 0; k < kHalf; ++k) {
+      int32_t magnitude;
+      std::memcpy(&magnitude, x + half * kHalf + k, 4);
+      most = std::max(most, magnitude & 0x7fffffff);
+    }
+    if (most >= kTooLarge) {
+      std::memset(codes, 0, kGroup);
+      *scales = {0, NAN};
+      return 0.0f;
+    }
+    bits[half] = scale_bits(most);
+  }
+  const int32_t least = std::max(std::min(bits[0], bits[1]), std::max(bits[0], bits[1]) - kFactorBits);
+  int32_t sum = 0, factors = 0;
+  for (int half = 0; half < 2; ++half) {
+    const int32_t scale = std::max(bits[half], least), factor = 1 << ((scale - least) / kExponent), inverse_bits = 2 * kBitsOfOne - scale;
+    float inverse;
+    std::memcpy(&inverse, &inverse_bits, 4);
     for (int s = 0; s < 8; ++s)
       for (int t = 2 * half; t < 2 * half + 2; ++t) {
         codes[4 * s + t] = int8_t(std::nearbyint(x[input_of(s, t)] * inverse));
-        total += codes[4 * s + t];
+        sum += factor * codes[4 * s + t];
       }
-    sum += int32_t(factor) * total;
-    both |= int32_t(factor) << (16 * half);
+    factors |= factor << (16 * half);
   }
-  *factors = both;
-  return float(sum);
+  scales->factors = factors;
+  std::memcpy(&scales->unit, &least, 4);
+  return float(sum) * scales->unit;
 }
 
 // Dot products of one group's halves with 16 rows of weights.
@@ -54,13 +55,14 @@ inline void quantized_block(const Linear& w, int block, const Activations& a, in
       const size_t at = size_t(row) * groups + g, weight_at = size_t(block) * groups + g;
       int32_t dots[2][kBlock];
       dots_of_group((const uint8_t*)w.codes + weight_at * bytes, w.kind == k8Bits, &a.codes[at * kGroup], dots);
-      const int32_t lower = a.factors[at] & 0xffff, upper = a.factors[at] >> 16;
+      const auto [factors, unit] = a.scales[at];
+      const int32_t lower = factors & 0xffff, upper = factors >> 16;
       for (int r = 0; r < kBlock; ++r) {
-        totals[r] = fma1(float(lower * dots[0][r] + upper * dots[1][r]), from_half(w.scales[weight_at * kBlock + r]), totals[r]);
+        totals[r] = fma1(float(lower * dots[0][r] + upper * dots[1][r]) * unit, from_half(w.scales[weight_at * kBlock + r]), totals[r]);
         if (w.minimums) totals[r] = fma1(from_half(w.minimums[weight_at * kBlock + r]), a.sums[at], totals[r]);
       }
     }
-    finish(w, block, a.units[row], totals, out + size_t(row) * stride + block * kBlock);
+    finish(w, block, totals, out + size_t(row - first) * stride);
   }
 }
 

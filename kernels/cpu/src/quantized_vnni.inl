@@ -2,7 +2,10 @@
 //
 // One instruction (vpdpbusd) adds four products of unsigned weights and signed activations to each 32-bit lane. Its four inputs must share
 // a factor, so a stored word holds inputs of one half. Nibbles are unpacked in registers, for eight rows at a time: unpacking them once for many
-// rows is no faster. Codes of 8 bits are stored with 128 added, and 128 times the row's sum is taken off the product.
+// rows is no faster. Codes of 8 bits are stored with 128 added, and 128 times the half's sum is taken off where a sum begins.
+//
+// A sum of products of a half begins with the bits of the float 1.5 * 2^23 * scale. Whole numbers below 2^22 added to these bits are, to the float,
+// multiples of the scale added: taking the beginning off again leaves scale * dot, exactly, without a conversion or a multiplication.
 namespace RADIX_ISA {
 
 #if defined(__AVX512VNNI__)
@@ -12,19 +15,14 @@ constexpr int kLanes = 16, kRowsOfTile = 8;
 inline Ints all_ints(int32_t x) { return _mm512_set1_epi32(x); }
 inline Ints load_ints(const void* p) { return _mm512_loadu_si512(p); }
 inline Ints dot(Ints sum, Ints unsigned_bytes, Ints signed_bytes) { return _mm512_dpbusd_epi32(sum, unsigned_bytes, signed_bytes); }
-inline Ints add_pairs(Ints a, Ints b) { return _mm512_madd_epi16(a, b); }
-inline Ints times(Ints a, Ints b) { return _mm512_mullo_epi32(a, b); }
-inline Ints plus(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
-inline Ints minus(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
 inline Ints both(Ints a, Ints b) { return _mm512_and_si512(a, b); }
-inline Ints low_words(Ints a, Ints b) { return _mm512_mask_blend_epi16(0xaaaaaaaa, a, _mm512_slli_epi32(b, 16)); }
 template <int N> inline Ints down(Ints a) { return _mm512_srli_epi32(a, N); }
-inline Floats to_floats(Ints a) { return _mm512_cvtepi32_ps(a); }
+inline Floats as_floats(Ints a) { return _mm512_castsi512_ps(a); }
 inline Floats all_floats(float x) { return _mm512_set1_ps(x); }
 inline Floats load_halves(const uint16_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p)); }
 inline Floats fused(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
-inline Floats scaled(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
 inline Floats summed(Floats a, Floats b) { return _mm512_add_ps(a, b); }
+inline Floats less(Floats a, Floats b) { return _mm512_sub_ps(a, b); }
 inline __mmask16 first_lanes(int count) { return count < kLanes ? __mmask16((1u << count) - 1) : __mmask16(0xffff); }
 inline Floats load_some(const float* p, int count) { return _mm512_maskz_loadu_ps(first_lanes(count), p); }
 inline void store_some(float* p, Floats a, int count) { _mm512_mask_storeu_ps(p, first_lanes(count), a); }
@@ -35,19 +33,14 @@ constexpr int kLanes = 8, kRowsOfTile = 4;
 inline Ints all_ints(int32_t x) { return _mm256_set1_epi32(x); }
 inline Ints load_ints(const void* p) { return _mm256_loadu_si256((const __m256i*)p); }
 inline Ints dot(Ints sum, Ints unsigned_bytes, Ints signed_bytes) { return _mm256_dpbusd_avx_epi32(sum, unsigned_bytes, signed_bytes); }
-inline Ints add_pairs(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
-inline Ints times(Ints a, Ints b) { return _mm256_mullo_epi32(a, b); }
-inline Ints plus(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
-inline Ints minus(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
 inline Ints both(Ints a, Ints b) { return _mm256_and_si256(a, b); }
-inline Ints low_words(Ints a, Ints b) { return _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa); }
 template <int N> inline Ints down(Ints a) { return _mm256_srli_epi32(a, N); }
-inline Floats to_floats(Ints a) { return _mm256_cvtepi32_ps(a); }
+inline Floats as_floats(Ints a) { return _mm256_castsi256_ps(a); }
 inline Floats all_floats(float x) { return _mm256_set1_ps(x); }
 inline Floats load_halves(const uint16_t* p) { return eight_halves(p); }
 inline Floats fused(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
-inline Floats scaled(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
 inline Floats summed(Floats a, Floats b) { return _mm256_add_ps(a, b); }
+inline Floats less(Floats a, Floats b) { return _mm256_sub_ps(a, b); }
 inline __m256i first_lanes(int count) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
 inline Floats load_some(const float* p, int count) { return _mm256_maskload_ps(p, first_lanes(count)); }
 inline void store_some(float* p, Floats a, int count) { _mm256_maskstore_ps(p, first_lanes(count), a); }
@@ -91,24 +84,16 @@ struct Weights8 : StoredWeights {
   }
 };
 
-// factors[0] * lower + factors[1] * upper, of signed codes. Sums of 4-bit codes fit 16 bits.
-template <bool kIsQ8>
-inline Ints product_of(Ints lower, Ints upper, int32_t factors, float sum) {
-  if (!kIsQ8) return add_pairs(low_words(lower, upper), all_ints(factors));
-  const Ints product = plus(times(lower, all_ints(factors & 0xffff)), times(upper, all_ints(factors >> 16)));
-  return minus(product, all_ints(128 * int32_t(sum)));
-}
-
 // Rows of activations that lie together, from one of them on.
 struct RowsTogether {
   const int8_t* codes;
-  const int32_t* factors;
+  const Scales* scales;
   const float* sums;
 
   RowsTogether(const Activations& a, int num_groups, int row) {
     const size_t cell = Activations::cell(row, 0, num_groups);
     codes = &a.codes[cell * kGroup];
-    factors = &a.factors[cell];
+    scales = &a.scales[cell];
     sums = &a.sums[cell];
   }
   int32_t word(int i, int g, int s) const {
@@ -116,13 +101,13 @@ struct RowsTogether {
     std::memcpy(&four, codes + (size_t(g) * kTogether + i) * kGroup + 4 * s, 4);
     return four;
   }
-  int32_t factor(int i, int g) const { return factors[size_t(g) * kTogether + i]; }
+  const Scales& scales_of(int i, int g) const { return scales[size_t(g) * kTogether + i]; }
   float sum(int i, int g) const { return sums[size_t(g) * kTogether + i]; }
 };
 
 // out[i][lane .. lane + kLanes] of one block, for M rows that lie together; `left` outputs of the block exist.
-template <int M, bool kIsQ8, class Codes>
-__attribute__((noinline)) void tile(const Codes w, int groups, int lane, int left, const RowsTogether rows, const float* units, const float* bias, float* out, size_t stride) {
+template <int M, class Codes>
+__attribute__((noinline)) void tile(const Codes w, int groups, int lane, int left, const RowsTogether rows, const float* bias, float* out, size_t stride) {
   Floats total[M];
   for (int i = 0; i < M; ++i) {
     total[i] = all_floats(0.0f);
@@ -131,7 +116,7 @@ __attribute__((noinline)) void tile(const Codes w, int groups, int lane, int lef
   for (int g = 0; g < groups; ++g) {
     if (M == kRowsOfTile) w.fetch(groups + g);  // the block that comes next
     Ints lower[M], upper[M];
-    for (int i = 0; i < M; ++i) lower[i] = upper[i] = all_ints(0);
+    for (int i = 0; i < M; ++i) lower[i] = all_ints(rows.scales_of(i, g).starts[0]), upper[i] = all_ints(rows.scales_of(i, g).starts[1]);
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
       Ints lower_weights, upper_weights;
@@ -143,33 +128,35 @@ __attribute__((noinline)) void tile(const Codes w, int groups, int lane, int lef
       }
     }
     const Floats scales = w.scales(g, lane);
-    for (int i = 0; i < M; ++i)
-      total[i] = fused(to_floats(product_of<kIsQ8>(lower[i], upper[i], rows.factor(i, g), rows.sum(i, g))), scales, total[i]);
+    for (int i = 0; i < M; ++i) {
+      const float* bases = rows.scales_of(i, g).bases;
+      total[i] = fused(summed(less(as_floats(lower[i]), all_floats(bases[0])), less(as_floats(upper[i]), all_floats(bases[1]))), scales, total[i]);
+    }
     if (!w.has_minimums) continue;
     const Floats minimums = w.minimums(g, lane);
     for (int i = 0; i < M; ++i) total[i] = fused(minimums, all_floats(rows.sum(i, g)), total[i]);
   }
   for (int i = 0; i < M; ++i) {
-    const Floats value = scaled(total[i], all_floats(units[i]));
-    store_some(out + i * stride + lane, bias ? summed(value, load_some(bias + lane, left - lane)) : value, left - lane);
+    const Floats value = bias ? summed(total[i], load_some(bias + lane, left - lane)) : total[i];
+    store_some(out + i * stride + lane, value, left - lane);
   }
 }
 
-// One block for rows first .. last, in tiles of M and then of fewer; a tile's rows lie together.
-template <int M, bool kIsQ8, class Codes>
+// One block for rows row .. last, in tiles of M and then of fewer; a tile's rows lie together.
+template <int M, class Codes>
 inline void tiles(const Codes& w, const Linear& linear, int block, const Activations& a, int row, int last, float* out, int stride) {
   const int groups = linear.num_in / kGroup, left = std::min(kBlock, linear.num_out - block * kBlock);
   const float* bias = linear.bias ? linear.bias + block * kBlock : nullptr;
-  for (; row + M <= last && row % M == 0; row += M)
+  for (; row + M <= last && row % M == 0; row += M, out += size_t(M) * stride)
     for (int lane = 0; lane < left; lane += kLanes)
-      tile<M, kIsQ8>(w, groups, lane, left, RowsTogether(a, groups, row), &a.units[row], bias, out + size_t(row) * stride + block * kBlock, stride);
-  if constexpr (M > 1) tiles<M / 2, kIsQ8>(w, linear, block, a, row, last, out, stride);
+      tile<M>(w, groups, lane, left, RowsTogether(a, groups, row), bias, out, stride);
+  if constexpr (M > 1) tiles<M / 2>(w, linear, block, a, row, last, out, stride);
 }
 
 inline void quantized_block(const Linear& w, int block, const Activations& a, int first, int last, float* out, int stride) {
   const size_t start = size_t(block) * (w.num_in / kGroup);
-  if (w.kind == k8Bits) tiles<kRowsOfTile, true>(Weights8(w, start), w, block, a, first, last, out, stride);
-  else tiles<kRowsOfTile, false>(Weights4(w, start), w, block, a, first, last, out, stride);
+  if (w.kind == k8Bits) tiles<kRowsOfTile>(Weights8(w, start), w, block, a, first, last, out, stride);
+  else tiles<kRowsOfTile>(Weights4(w, start), w, block, a, first, last, out, stride);
 }
 
 }  // namespace RADIX_ISA

@@ -23,10 +23,10 @@ struct Rows {
   std::vector<float> residual, spare;
   Activations input;
 
-  void reserve(int rows, const Shape& s) {
+  void reserve(int rows, const Shape& s, bool holds_floats) {
     grow(residual, size_t(rows) * s.hidden);
     grow(spare, size_t(rows) * s.hidden);
-    input.reserve(rows, std::max({s.hidden, s.inner, s.num_heads * s.head_dim}));
+    input.reserve(rows, std::max(s.hidden, s.num_heads * s.head_dim), holds_floats);
   }
 };
 
@@ -36,11 +36,11 @@ class Runner : public AnyRunner {
     w_.layers = layers_.data();
     check_kinds();
     lone_.resize(pool_.size());
-    for (auto& rows : lone_) rows.reserve(kLoneRows, s_);
+    for (auto& rows : lone_) rows.reserve(kLoneRows, s_, holds_floats_);
     scratch_.resize(pool_.size());
     task_rows_.resize(pool_.size());
     for (auto& rows : task_rows_) rows.panel.resize(size_t(2) * kKeyBlock * s_.head_dim);
-    for (auto& row : scratch_) row.resize(std::max({s_.hidden, s_.inner, s_.num_heads * s_.head_dim}));
+    for (auto& row : scratch_) row.resize(s_.inner);
     scale_ = 1.0f / std::sqrt(float(s_.head_dim));
     is_paired_ = takes_pairs(s_);
     if (is_paired_) scale_ *= 1.44269504f;  // the base-2 logarithm of e
@@ -63,7 +63,7 @@ class Runner : public AnyRunner {
 
   void logits(const float* hidden, int num_rows, const uint32_t* const* masks, float* out) override {
     const int vocab = w_.head.num_out;
-    head_input_.reserve(num_rows, s_.hidden);
+    head_input_.reserve(num_rows, s_.hidden, holds_floats_);
     head_plan_.make(num_rows, masks, (vocab + kBlock - 1) / kBlock);
     const int num_whole = head_plan_.num_whole;
     if (!head_plan_.is_in_place) grow(whole_rows_, size_t(num_whole) * vocab);
@@ -90,10 +90,16 @@ class Runner : public AnyRunner {
   }
 
  private:
-  void check_kinds() const {
+  void check_kinds() {
     bool is_readable = can_read(w_.embedding) && can_read(w_.head);
-    for (const Layer& layer : layers_)
-      is_readable = is_readable && can_read(layer.qkv) && can_read(layer.attention_out) && can_read(layer.gate_up) && can_read(layer.down);
+    holds_floats_ = !is_quantized(w_.head);
+    for (const Layer& layer : layers_) {
+      for (const Linear* linear : {&layer.qkv, &layer.attention_out, &layer.gate_up, &layer.down}) {
+        is_readable = is_readable && can_read(*linear);
+        holds_floats_ = holds_floats_ || !is_quantized(*linear);
+      }
+      gates_groups_ = gates_groups_ && gates_groups(layer.gate_up, layer.down);
+    }
     if (!is_readable) throw std::invalid_argument("weights packed for another instruction set");
   }
 
@@ -109,12 +115,13 @@ class Runner : public AnyRunner {
   int qkv_width() const { return (s_.num_heads + 2 * s_.num_kv_heads) * s_.head_dim; }
 
   void reserve(int rows) {
-    shared_.reserve(rows, s_);
+    shared_.reserve(rows, s_, holds_floats_);
     grow(qkv_, size_t(rows) * qkv_width());
     grow(attended_, size_t(rows) * query_width());
     if (is_paired_) grow(rounded_queries_, size_t(rows) * query_width());
     grow(out_, size_t(rows) * s_.hidden);
-    grow(gate_up_, size_t(rows) * 2 * s_.inner);
+    gated_.reserve(rows, s_.inner, holds_floats_);
+    if (!gates_groups_) grow(gate_up_, size_t(rows) * 2 * s_.inner);
     grow(states_, size_t(rows) * s_.num_heads);
   }
 
@@ -161,11 +168,9 @@ class Runner : public AnyRunner {
       pool_.barrier();
       for (int row = own.begin; row < own.end; ++row) normalize(*mine, row, true, layer.mlp_norm, layer.gate_up);
       if (!is_lone) pool_.barrier();
-      linear(layer.gate_up, mine->input, rows, gate_up_.data(), 2 * s_.inner, portions_, turn++, member, pool_.size());
+      take_gated(layer, mine->input, rows, turn++, member);
       pool_.barrier();
-      for (int row = own.begin; row < own.end; ++row) gate(*mine, row, layer.down, scratch_[member].data());
-      if (!is_lone) pool_.barrier();
-      linear(layer.down, mine->input, rows, out_.data(), s_.hidden, portions_, turn++, member, pool_.size());
+      linear(layer.down, gated_, rows, out_.data(), s_.hidden, portions_, turn++, member, pool_.size());
       pool_.barrier();
     }
     if (is_lone && member > 0) return;
@@ -199,11 +204,18 @@ class Runner : public AnyRunner {
     take_row(rows.input, row, normed, next);
   }
 
-  void gate(Rows& rows, int row, const Linear& down, float* scratch) {
-    const float* gates = &gate_up_[size_t(row) * 2 * s_.inner];
-    const float* ups = gates + s_.inner;
-    gate_row(gates, ups, s_.inner, scratch);
-    take_row(rows.input, row, scratch, down);
+  // This member's share of the inputs of the layer's last linear.
+  void take_gated(const Layer& layer, const Activations& input, int rows, unsigned turn, int member) {
+    if (gates_groups(layer.gate_up, layer.down))
+      return gated_linear(layer.gate_up, input, rows, layer.down, gated_, portions_, turn, member, pool_.size());
+    linear(layer.gate_up, input, rows, gate_up_.data(), 2 * s_.inner, portions_, turn, member, pool_.size());
+    pool_.barrier();
+    const auto [begin, end] = slice(rows, member);
+    for (int row = begin; row < end; ++row) {
+      const float* gates = &gate_up_[size_t(row) * 2 * s_.inner];
+      gate_row(gates, gates + s_.inner, s_.inner, scratch_[member].data());
+      take_row(gated_, row, scratch_[member].data(), layer.down);
+    }
   }
 
   // ---------------------------------------------------------------------------------------------- attention
@@ -413,12 +425,14 @@ class Runner : public AnyRunner {
   std::vector<Rows> lone_;
   std::vector<std::vector<float>> scratch_;
   std::vector<TaskRows> task_rows_;
-  Activations head_input_;
+  Activations head_input_, gated_;
   HeadPlan head_plan_;
   std::vector<float> whole_rows_;  // of the head, where sparse rows lie between them
   std::vector<float> qkv_, attended_, out_, gate_up_;
   std::vector<uint16_t> rounded_queries_;  // [rows][heads][head_dim] bfloat16, where products of pairs serve
   bool is_paired_ = false;
+  bool holds_floats_ = false;  // not every linear is quantized
+  bool gates_groups_ = true;   // of all layers
   std::vector<RowState> states_;
   AttentionPlan plan_;
   Portions portions_;

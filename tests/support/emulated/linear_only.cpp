@@ -16,7 +16,7 @@ using namespace radix;
 
 extern "C" void emulated_linear(const Linear* weights, const float* rows, int num_rows, float* out) {
   RADIX_ISA::Activations input;
-  input.reserve(num_rows, weights->num_in);
+  input.reserve(num_rows, weights->num_in, true);
   for (int row = 0; row < num_rows; ++row) RADIX_ISA::take_row(input, row, rows + size_t(row) * weights->num_in, *weights);
   RADIX_ISA::Portions portions;
   RADIX_ISA::linear(*weights, input, num_rows, out, weights->num_out, portions, 0, 0, 1);
