@@ -14,10 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..ops import Linear, QuantizedWeight
-
-MOST_APART = 12  # a group's two scales differ by at most 2^12: 32 products of two int8 times it stay below 2^31
-LEAST_EXPONENT = -100
-TOO_LARGE = 2.0**110
+SPAN = 128  # inputs whose scales share a unit
+FACTORS = 4096  # the largest: 32 products of two int8 times it stay below 2^31
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +42,28 @@ def prepare(linear: Linear, packs: bool) -> object:
 
 
 def rounded(x: Tensor) -> Tensor:
-    """`x` as an integer product sees it: int8 codes, with a power of two as the scale of each 16 values.
+    """`x` as an integer product sees it: int8 codes, with one scale for 16 values that is a power of two (1 to FACTORS) of the unit of 128.
 
-    That is the least one that leaves no code above 127, but at least 2^-12 of the scale of the other half of the 32 values that share
-    a weight's scale. (Powers of two as scales of small blocks: OCP Microscaling Formats 1.0.) 32 values of which one is not finite, or
-    2^110 or more, are not numbers.
+    The unit is the largest of the 128 values / (127 * FACTORS); a factor is rounded up, so that no code exceeds 127. A scale for a block and
+    powers of two for its parts: Rouhani et al., "With Shared Microexponents, A Little Shifting Goes a Long Way", 2023. 128 values of which one
+    is not finite are not numbers.
     """
-    halves = x.float().unflatten(-1, (-1, 2, 16))
+    return torch.cat([_rounded_span(span) for span in x.float().split(SPAN, -1)], -1)
+
+
+def _rounded_span(x: Tensor) -> Tensor:
+    halves = x.unflatten(-1, (-1, 16))
     most = halves.abs().amax(-1, keepdim=True)
-    exponents = (torch.frexp(most / 127).exponent - 1).where(most > 0, LEAST_EXPONENT)
-    exponents = exponents + (torch.ldexp(torch.full_like(most, 127.0), exponents) < most).int()
-    exponents = exponents.clamp(min=LEAST_EXPONENT)
-    exponents = exponents.maximum(exponents.flip(-2) - MOST_APART)
-    codes = torch.ldexp(halves, -exponents).round()
-    is_usable = (most < TOO_LARGE).all(-2, keepdim=True)
-    return torch.ldexp(codes, exponents).where(is_usable, torch.nan).flatten(-3)
+    top = most.amax(-2, keepdim=True)
+    is_finite = top.isfinite()  # the largest is not a number where one value is not
+    is_zero = top <= 1e-30
+    top = top.where(is_finite & ~is_zero, 1.0)
+    wanted = (most * (FACTORS / top)).nan_to_num(1.0, 1.0).clamp(1.0, FACTORS)
+    mantissa, exponent = torch.frexp(wanted)
+    factors = torch.ldexp(torch.ones_like(wanted), exponent - (mantissa == 0.5).int())
+    unit = top / (127 * FACTORS)
+    numbers = (halves * ((1 / unit) / factors)).round() * (factors * unit)
+    return numbers.where(~is_zero, 0.0).where(is_finite, torch.nan).flatten(-2)
 
 
 def can_pack() -> bool:

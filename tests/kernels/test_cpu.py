@@ -59,9 +59,8 @@ def test_steps_equal_the_reference_on_every_instruction_set(name: str, isa: str)
         assert outcomes[0].shape == outcomes[1].shape
         if wanted != "none":
             difference = (outcomes[0] - outcomes[1]).abs()
-            # an activation next to a rounding tie may go the other way, by up to 1/64 of its half's largest, and then its row's later
-            # layers differ a little
-            assert difference.max() < (0.5 if "bits" in name else 1e-3)
+            # an activation next to a rounding tie may go the other way, and then its row's later layers differ a little
+            assert difference.max() < (0.3 if "bits" in name else 1e-3)
             assert difference.median() < (0.04 if "bits" in name else 1e-4)
 
 

@@ -92,36 +92,7 @@ def test_the_rounding_of_activations_keeps_small_halves_beside_an_outlier() -> N
     rows[:, 3] = 300.0
     error = (rounded(rows) - rows).abs()
     assert (
-        error[:, 16:].max() <= rows[:, 16:].abs().max() / 127
-    )  # half a scale, which may be twice what the largest value needs
-    assert error[:, 16:32].max() < 4 / 127  # and not the 300 / 127 of the half beside it
-    assert error[:, :16].max() <= 300 / 127
+        error[:, 16:].max() < 4 / 127
+    )  # its own largest value / 127 / 2 and a little, not the outlier's 300 / 127 / 2
+    assert error[:, :16].max() <= 300 / 127 / 2 * 1.001
     assert (rounded(torch.zeros(1, 32)) == 0).all()
-
-
-def test_rounded_activations_are_codes_times_the_least_power_of_two_that_holds_them() -> None:
-    largest = torch.tensor([127.0, 127.01, 126.0, 64.0, 3.0, 1e-3, 1e9])
-    x = torch.linspace(-1, 1, 16)[None] * largest[:, None]
-    scales = torch.tensor([1, 2, 1, 1, 2.0**-5, 2.0**-16, 2.0**23])[
-        :, None
-    ]  # 127 scales are at least the largest, 63.5 are less
-    for quiet in (x, torch.zeros_like(x)):
-        found = rounded(torch.cat([x, quiet], -1))
-        assert torch.equal(found[:, :16], (x / scales).round() * scales)
-
-
-def test_a_half_far_below_its_neighbour_is_rounded_in_4096ths_of_its_scale() -> None:
-    x = torch.full((1, 32), 100.0)
-    x[0, 16:] = torch.tensor([1, 3, 5, 7] * 4) * 2.0**-13
-    assert torch.equal(rounded(x)[0, 16:], (x[0, 16:] * 4096).round() / 4096)
-    x[0, 16:] *= 4
-    assert torch.equal(rounded(x), x)
-
-
-def test_32_values_with_one_too_large_for_the_arithmetic_are_no_numbers() -> None:
-    x = torch.ones(1, 64)
-    x[0, 40] = 2.0**110
-    assert torch.equal(rounded(x)[:, :32], x[:, :32])
-    assert rounded(x)[:, 32:].isnan().all()
-    x[0, 40] = 2.0**109
-    assert rounded(x).isfinite().all()

@@ -1,7 +1,7 @@
 // The product of a SwiGLU layer, x / (1 + e^-x) * y, alone and behind the linear that computes x and y.
 namespace RADIX_ISA {
 
-constexpr int kRowsOfGate = 32;
+constexpr int kRowsOfGate = 16;
 
 #if defined(__AVX512F__)
 constexpr int kGateLanes = 16;
@@ -41,23 +41,23 @@ inline void gate_row(const float* x, const float* y, int count, float* out) {
   for (; d < count; ++d) out[d] = x[d] / (1.0f + std::exp(-x[d])) * y[d];
 }
 
-// Whether the product can be made and quantized 32 values at a time, as the linear that `down` follows computes them.
-inline bool gates_groups(const Linear& gate_up, const Linear& down) {
-  return is_quantized(gate_up) && is_quantized(down) && gate_up.num_out % (2 * kGroup) == 0;
+// Whether the product can be made and quantized a span at a time, as the linear before it computes them.
+inline bool gates_spans(const Linear& gate_up, const Linear& down) {
+  return is_quantized(gate_up) && is_quantized(down) && down.num_in % kSpan == 0;
 }
 
-// This member's share of the inputs of `down`: `gate_up`, the gates' outputs before the others', and the product, never all in memory.
+// This member's share of the inputs of `down`, of a product that is never all in memory; the gates' outputs of `gate_up` come before the others'.
 inline void gated_linear(const Linear& gate_up, const Activations& a, int num_rows, const Linear& down, Activations& to, Portions& portions, unsigned turn, int member, int num_members) {
-  constexpr int kBlocks = kGroup / kBlock;  // of a group
-  const int groups = down.num_in / kGroup;
-  float values[kRowsOfGate][2][kGroup], product[kGroup];
-  share_out(groups, num_rows, kRowsOfGate, portions, turn, member, num_members, [&](int group, int first, int last) {
+  constexpr int kBlocks = kSpan / kBlock;
+  const int spans = to.num_spans(down.num_in);
+  float values[kRowsOfGate][2][kSpan], product[kSpan];
+  share_out(spans, num_rows, kRowsOfGate, portions, turn, member, num_members, [&](int span, int first, int last) {
     for (int side = 0; side < 2; ++side)
       for (int i = 0; i < kBlocks; ++i)
-        block_of_rows(gate_up, (side * groups + group) * kBlocks + i, a, first, last, values[0][side] + i * kBlock, 2 * kGroup);
+        block_of_rows(gate_up, (side * spans + span) * kBlocks + i, a, first, last, values[0][side] + i * kBlock, 2 * kSpan);
     for (int row = first; row < last; ++row) {
-      gate_row(values[row - first][0], values[row - first][1], kGroup, product);
-      take_group(to, row, group, product, down);
+      gate_row(values[row - first][0], values[row - first][1], kSpan, product);
+      take_span(to, row, span, product, down);
     }
   });
 }

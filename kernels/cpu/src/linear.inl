@@ -2,21 +2,23 @@
 //
 // Every output is one chain of operations that does not depend on how many rows are computed together or by which thread. Float weights:
 // one FMA per input in order. Quantized weights, in groups of 32 inputs with one scale: activations are int8 with one scale for each half of a
-// group, a power of two, so that
+// group, a power of two (1, 2, 4 .. kFactors) times the unit of a span of four groups, so that
 //
-//     product of a group = scale[0] * dot(lower half) + scale[1] * dot(upper half)      rounded once
-//     out = (for each group in order: total = fma(product, weight's scale, total), then fma(minimum, sum, total)) + bias
+//     product of a group = factor[0] * dot(lower half) + factor[1] * dot(upper half)      exact in int32
+//     value of a span = for each group in order: value = fma(product, weight's scale, value), then fma(minimum, sum, value)
+//     out = (for each span in order: total = fma(value, unit, total)) + bias
 //
-// A half's scale is the least power of two that leaves no code above 127, but at least the other half's / kFactors: in units of the lesser one
-// the product is a whole number that 32 bits hold. (Small blocks with a power of two in common: OCP Microscaling Formats 1.0, MXINT8, there 32
-// values.) A group is quantized by itself, so whoever computed its 32 values can do it. One with a value that is not finite, or so large that
-// the arithmetic is not, has codes of 0 and scales that are not numbers: no output of the row is a number then.
+// A unit is 1 / (127 * kFactors) of the span's largest value, and a factor is rounded up, so no code exceeds 127. (A scale for a block and powers
+// of two for its parts: Rouhani et al., "With Shared Microexponents, A Little Shifting Goes a Long Way", 2023.) A span is quantized by itself, so whoever
+// computed its 128 values can do it. The unit of one with a value that is not finite is not a number: neither is any output of its row.
 namespace RADIX_ISA {
 
 constexpr int kGroup = 32;      // inputs that share a weight's scale
 constexpr int kHalf = 16;       // inputs that share an activation's scale
 constexpr int kBlock = 16;      // output rows of a block
-constexpr int kFactors = 4096;  // the largest ratio of a group's scales: 32 products of 8 bits by 8 bits times it stay below 2^31
+constexpr int kSpan = 128;      // inputs whose scales share a unit; the last span may be shorter
+constexpr int kGroupsOfSpan = kSpan / kGroup;
+constexpr int kFactors = 4096;  // the largest factor: 32 products of 8 bits by 8 bits times it stay below 2^31
 constexpr int kRowsInCache = 256;
 constexpr int kManyRows = 8;
 constexpr int kBytesInCache = 192 * 1024;  // activations of so many rows or bytes stay in the second-level cache while weights pass
@@ -32,21 +34,19 @@ constexpr int input_of(int s, int t) {
   return kHasVnni ? kHalf * (s & 1) + 2 * (s >> 1) + (t & 1) + 8 * (t >> 1) : 2 * s + (t & 1) + kHalf * (t >> 1);
 }
 
-// Both scales of a group: the lesser one, and whole numbers of it, the upper half's in the high 16 bits; or, for VNNI, what `quantized_vnni.inl`
-// begins and ends sums with.
+// Both factors of a group: whole numbers of 16 bits, the upper half's in the high bits; or, for VNNI, what `quantized_vnni.inl` begins and ends
+// sums with.
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-struct Scales {
+struct Factors {
   int32_t starts[2];
   float bases[2];
 };
 #else
-struct Scales {
-  int32_t factors;
-  float unit;
-};
+using Factors = int32_t;
 #endif
 
-// Activations as the linears read them: floats; or int8 in the order of `input_of`, both scales of a group, and the sum of its values.
+// Activations as the linears read them: floats; or int8 in the order of `input_of`, both factors of a group, the sum of its codes times factors
+// (exact: below 2^24), and the unit of a span.
 //
 // Groups lie row after row; for VNNI eight rows lie together, [rows / 8][group][8], so that a tile of them has one address.
 constexpr int kTogether = kHasVnni ? 8 : 1;
@@ -60,20 +60,22 @@ inline void grow(std::vector<T>& buffer, size_t size) {
 struct Activations {
   std::vector<float> floats;
   std::vector<int8_t> codes;
-  std::vector<Scales> scales;
-  std::vector<float> sums;
+  std::vector<Factors> factors;
+  std::vector<float> sums, units;
 
   void reserve(int rows, int num_in, bool holds_floats) {
-    const size_t size = size_t((rows + kTogether - 1) / kTogether * kTogether) * num_in;
-    const size_t cells = size / kGroup + rows;
-    if (holds_floats) grow(floats, size);
-    grow(codes, size);
-    grow(sums, cells);
-    grow(scales, cells);
+    const size_t all_rows = size_t(rows + kTogether - 1) / kTogether * kTogether;
+    if (holds_floats) grow(floats, all_rows * num_in);
+    grow(codes, all_rows * num_in);
+    grow(factors, all_rows * (num_in / kGroup));
+    grow(sums, all_rows * (num_in / kGroup));
+    grow(units, all_rows * num_spans(num_in));
   }
 
-  // Where group g of a row of `num_groups` lies.
-  static size_t cell(int row, int g, int num_groups) { return (size_t(row / kTogether) * num_groups + g) * kTogether + row % kTogether; }
+  static int num_spans(int num_in) { return (num_in + kSpan - 1) / kSpan; }
+
+  // Where group (or span) g of a row of `count` lies.
+  static size_t cell(int row, int g, int count) { return (size_t(row / kTogether) * count + g) * kTogether + row % kTogether; }
 };
 
 // The kinds of quantized weights that this instruction set reads.
@@ -92,15 +94,34 @@ inline void finish(const Linear& w, int block, const float* totals, float* out) 
   for (int k = 0; k < left; ++k) out[k] = bias ? totals[k] + bias[k] : totals[k];
 }
 
-// The bits of floats of powers of two. A scale 2^e has the bits (e + 127) << 23.
-constexpr int32_t kExponent = 1 << 23, kBitsOfOne = 127 * kExponent;
-constexpr int32_t kLeastScale = kBitsOfOne - 100 * kExponent;   // of smaller values nothing is kept
-constexpr int32_t kTooLarge = kBitsOfOne + 110 * kExponent;     // values from 2^110 on
-constexpr int32_t kFactorBits = 12 * kExponent;
+// What the factors and codes of a span follow from, given its largest magnitude. All are 0 for a span of zeros.
+struct SpanScale {
+  float unit = 0.0f, per_unit = 0.0f, factors_per_top = 0.0f;
+
+  explicit SpanScale(float top) {
+    if (!std::isfinite(top)) unit = NAN;
+    if (!(top > 1e-30f && std::isfinite(top))) return;
+    unit = top / float(127 * kFactors);
+    per_unit = 1.0f / unit;
+    factors_per_top = float(kFactors) / top;
+  }
+};
+
+// Bits of a float: 2^e has (e + 127) << 23.
+constexpr int32_t kExponent = 1 << 23, kBitsOfOne = 127 * kExponent, kBitsOfTop = kBitsOfOne + 12 * kExponent;
 static_assert(kFactors == 1 << 12);
 
-// The bits of the least scale that leaves no code above 127 = 2^6 * 1.984375, where the largest magnitude has the bits `most`.
-inline int32_t scale_bits(int32_t most) { return std::max(((most + 0x1ffff) & 0x7f800000) - 6 * kExponent, kLeastScale); }
+// Where the results of quantizing groups of a row go.
+struct GroupCells {
+  int8_t* all_codes;
+  Factors* all_factors;
+  float* all_sums;
+
+  GroupCells(Activations& a, size_t cell) : all_codes(&a.codes[cell * kGroup]), all_factors(&a.factors[cell]), all_sums(&a.sums[cell]) {}
+  int8_t* codes(int g) const { return all_codes + size_t(g) * kTogether * kGroup; }
+  Factors& factors(int g) const { return all_factors[size_t(g) * kTogether]; }
+  float& sum(int g) const { return all_sums[size_t(g) * kTogether]; }
+};
 
 }  // namespace RADIX_ISA
 
@@ -116,17 +137,18 @@ inline int32_t scale_bits(int32_t most) { return std::max(((most + 0x1ffff) & 0x
 
 namespace RADIX_ISA {
 
-// Group g of row `row` of `a` from 32 values, in the form that `w` reads.
-inline void take_group(Activations& a, int row, int g, const float* x, const Linear& w) {
-  const size_t cell = a.cell(row, g, w.num_in / kGroup);
-  a.sums[cell] = quantize_group(x, w.kind == k8Bits, &a.codes[cell * kGroup], &a.scales[cell]);
+// Span `span` of row `row` of `a` from its values, in the form that `w` reads.
+inline void take_span(Activations& a, int row, int span, const float* x, const Linear& w) {
+  const int num_groups = w.num_in / kGroup, first = span * kGroupsOfSpan;
+  const GroupCells cells(a, a.cell(row, first, num_groups));
+  a.units[a.cell(row, span, a.num_spans(w.num_in))] = quantize_span(x, std::min(kGroupsOfSpan, num_groups - first), w.kind == k8Bits, cells);
 }
 
 // Row `row` of `a` from `x`, in the form that `w` reads.
 inline void take_row(Activations& a, int row, const float* x, const Linear& w) {
   if (!is_quantized(w)) std::memcpy(&a.floats[size_t(row) * w.num_in], x, size_t(w.num_in) * 4);
   else
-    for (int g = 0; g < w.num_in / kGroup; ++g) take_group(a, row, g, x + g * kGroup, w);
+    for (int span = 0; span < a.num_spans(w.num_in); ++span) take_span(a, row, span, x + span * kSpan, w);
 }
 
 template <int M, class Stored>

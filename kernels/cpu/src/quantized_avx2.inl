@@ -11,7 +11,7 @@ struct alignas(64) WideGroup {
   uint8_t codes[512];
   float scales[kBlock], minimums[kBlock];
 };
-constexpr int kWideGroups = 24;  // 15 KB of the first-level cache
+constexpr int kWideGroups = 24;  // whole spans; 15 KB of the first-level cache
 constexpr int kFewRows = 2;      // rows for which unpacking in registers is cheaper
 
 // Where a tile finds its weights: group g, eight words s of `part` (outputs 0-7 or 8-15).
@@ -68,40 +68,49 @@ inline void add_step(__m256i& sum, bool is_first, __m256i weights, __m256i x, __
   keep(sum);
 }
 
-// Adds groups 0 .. count of `w` to the totals of M rows.
+// Adds the products of group g to the values of M rows.
 template <int M, class Codes>
-__attribute__((noinline)) void tile(const Codes w, int count, const RowsFrom rows, float (*to)[kBlock]) {
-  __m256 total[M][2];
-  for (int i = 0; i < M; ++i)
-    for (int part = 0; part < 2; ++part) total[i][part] = _mm256_load_ps(to[i] + 8 * part);
-  for (int g = 0; g < count; ++g) {
-    __m256i sum[M][2], factors[M];
-    for (int i = 0; i < M; ++i) factors[i] = _mm256_set1_epi32(rows.scales[i * rows.stride + g].factors);
+inline void add_group(const Codes& w, int g, const RowsFrom& rows, __m256 (*values)[2]) {
+  __m256i sum[M][2], factors[M];
+  for (int i = 0; i < M; ++i) factors[i] = _mm256_set1_epi32(rows.factors[i * rows.stride + g]);
 #pragma GCC unroll 8
-    for (int s = 0; s < 8; ++s) {
-      const __m256i weights[2] = {w.codes(g, s, 0), w.codes(g, s, 1)};
+  for (int s = 0; s < 8; ++s) {
+    const __m256i weights[2] = {w.codes(g, s, 0), w.codes(g, s, 1)};
 #pragma GCC unroll 4
-      for (int i = 0; i < M; ++i) {
-        const __m256i x = _mm256_set1_epi32(rows.word(i, g, s));
-        for (int part = 0; part < 2; ++part) add_step<Codes::kIsSigned>(sum[i][part], s == 0, weights[part], x, factors[i]);
-      }
-    }
-    for (int part = 0; part < 2; ++part) {
-      const __m256 scales = w.scales(g, part);
-      for (int i = 0; i < M; ++i) {
-        const __m256i product = Codes::kIsSigned ? sum[i][part] : _mm256_madd_epi16(sum[i][part], factors[i]);
-        const __m256 value = _mm256_mul_ps(_mm256_cvtepi32_ps(product), _mm256_set1_ps(rows.scales[i * rows.stride + g].unit));
-        total[i][part] = _mm256_fmadd_ps(value, scales, total[i][part]);
-      }
-    }
-    if (!w.has_minimums()) continue;
-    for (int part = 0; part < 2; ++part) {
-      const __m256 minimums = w.minimums(g, part);
-      for (int i = 0; i < M; ++i) total[i][part] = _mm256_fmadd_ps(minimums, _mm256_set1_ps(rows.sums[i * rows.stride + g]), total[i][part]);
+    for (int i = 0; i < M; ++i) {
+      const __m256i x = _mm256_set1_epi32(rows.word(i, g, s));
+      for (int part = 0; part < 2; ++part) add_step<Codes::kIsSigned>(sum[i][part], s == 0, weights[part], x, factors[i]);
     }
   }
-  for (int i = 0; i < M; ++i)
-    for (int part = 0; part < 2; ++part) _mm256_store_ps(to[i] + 8 * part, total[i][part]);
+  for (int part = 0; part < 2; ++part) {
+    const __m256 scales = w.scales(g, part);
+    for (int i = 0; i < M; ++i) {
+      const __m256i product = Codes::kIsSigned ? sum[i][part] : _mm256_madd_epi16(sum[i][part], factors[i]);
+      values[i][part] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(product), scales, values[i][part]);
+    }
+  }
+  if (!w.has_minimums()) return;
+  for (int part = 0; part < 2; ++part) {
+    const __m256 minimums = w.minimums(g, part);
+    for (int i = 0; i < M; ++i) values[i][part] = _mm256_fmadd_ps(minimums, _mm256_set1_ps(rows.sums[i * rows.stride + g]), values[i][part]);
+  }
+}
+
+// Adds groups 0 .. count of `w`, whole spans, to the totals of M rows.
+template <int M, class Codes>
+__attribute__((noinline)) void tile(const Codes w, int count, const RowsFrom rows, float (*totals)[kBlock]) {
+  for (int g = 0, span = 0; g < count; ++span) {
+    __m256 values[M][2];
+    for (int i = 0; i < M; ++i) values[i][0] = values[i][1] = _mm256_setzero_ps();
+    for (const int end = std::min(g + kGroupsOfSpan, count); g < end; ++g) add_group<M>(w, g, rows, values);
+    for (int i = 0; i < M; ++i) {
+      const __m256 unit = _mm256_set1_ps(rows.units[i * rows.span_stride + span]);
+      for (int part = 0; part < 2; ++part) {
+        float* total = totals[i] + 8 * part;
+        _mm256_store_ps(total, _mm256_fmadd_ps(values[i][part], unit, _mm256_load_ps(total)));
+      }
+    }
+  }
 }
 
 // Adds groups group .. group + count of the weights to the totals of rows first .. last.

@@ -4,8 +4,8 @@
 // a factor, so a stored word holds inputs of one half. Nibbles are unpacked in registers, for eight rows at a time: unpacking them once for many
 // rows is no faster. Codes of 8 bits are stored with 128 added, and 128 times the half's sum is taken off where a sum begins.
 //
-// A sum of products of a half begins with the bits of the float 1.5 * 2^23 * scale. Whole numbers below 2^22 added to these bits are, to the float,
-// multiples of the scale added: taking the beginning off again leaves scale * dot, exactly, without a conversion or a multiplication.
+// A sum of products of a half begins with the bits of the float 1.5 * 2^23 * factor. Whole numbers below 2^22 added to these bits are, to the float,
+// multiples of the factor added: taking the beginning off again leaves factor * dot, exactly, without a conversion or a multiplication.
 namespace RADIX_ISA {
 
 #if defined(__AVX512VNNI__)
@@ -65,10 +65,10 @@ struct Weights4 : StoredWeights {
   void fetch(int g) const {
     for (int line = 0; line < 4; ++line) __builtin_prefetch(bytes + 256 * size_t(g) + 64 * line, 0, 2);
   }
-  void words(int g, int j, int lane, Ints& lower, Ints& upper) const {
-    const Ints packed = load_ints(bytes + 256 * size_t(g) + 64 * j + 4 * lane), low = all_ints(0x0f0f0f0f);
-    lower = both(packed, low);
-    upper = both(down<4>(packed), low);
+  template <bool kIsUpper>
+  Ints word(int g, int j, int lane) const {
+    const Ints packed = load_ints(bytes + 256 * size_t(g) + 64 * j + 4 * lane);
+    return both(kIsUpper ? down<4>(packed) : packed, all_ints(0x0f0f0f0f));
   }
 };
 
@@ -77,33 +77,59 @@ struct Weights8 : StoredWeights {
   void fetch(int g) const {
     for (int line = 0; line < 8; ++line) __builtin_prefetch(bytes + 512 * size_t(g) + 64 * line, 0, 2);
   }
-  void words(int g, int j, int lane, Ints& lower, Ints& upper) const {
-    const uint8_t* at = bytes + 512 * size_t(g) + 128 * j + 4 * lane;
-    lower = load_ints(at);
-    upper = load_ints(at + 64);
-  }
+  template <bool kIsUpper>
+  Ints word(int g, int j, int lane) const { return load_ints(bytes + 512 * size_t(g) + 128 * j + (kIsUpper ? 64 : 0) + 4 * lane); }
 };
 
 // Rows of activations that lie together, from one of them on.
 struct RowsTogether {
   const int8_t* codes;
-  const Scales* scales;
+  const Factors* all_factors;
   const float* sums;
+  const float* units;
 
-  RowsTogether(const Activations& a, int num_groups, int row) {
-    const size_t cell = Activations::cell(row, 0, num_groups);
+  RowsTogether(const Activations& a, int num_in, int row) : units(&a.units[a.cell(row, 0, a.num_spans(num_in))]) {
+    const size_t cell = a.cell(row, 0, num_in / kGroup);
     codes = &a.codes[cell * kGroup];
-    scales = &a.scales[cell];
+    all_factors = &a.factors[cell];
     sums = &a.sums[cell];
   }
-  int32_t word(int i, int g, int s) const {
+  Ints word(int i, int g, int s) const {
     int32_t four;
     std::memcpy(&four, codes + (size_t(g) * kTogether + i) * kGroup + 4 * s, 4);
-    return four;
+    return all_ints(four);
   }
-  const Scales& scales_of(int i, int g) const { return scales[size_t(g) * kTogether + i]; }
-  float sum(int i, int g) const { return sums[size_t(g) * kTogether + i]; }
+  const Factors& factors(int i, int g) const { return all_factors[size_t(g) * kTogether + i]; }
+  Floats sum(int i, int g) const { return all_floats(sums[size_t(g) * kTogether + i]); }
+  Floats unit(int i, int span) const { return all_floats(units[size_t(span) * kTogether + i]); }
 };
+
+// factor * dot of one half of group g, for M rows.
+template <int M, bool kIsUpper, class Codes>
+inline void multiply_half(const Codes& w, int g, int lane, const RowsTogether& rows, Floats* products) {
+  Ints sums[M];
+  for (int i = 0; i < M; ++i) sums[i] = all_ints(rows.factors(i, g).starts[kIsUpper]);
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    const Ints weights = w.template word<kIsUpper>(g, j, lane);
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) sums[i] = dot(sums[i], weights, rows.word(i, g, 2 * j + kIsUpper));
+  }
+  for (int i = 0; i < M; ++i) products[i] = less(as_floats(sums[i]), all_floats(rows.factors(i, g).bases[kIsUpper]));
+}
+
+// Adds the products of group g to the values of M rows.
+template <int M, class Codes>
+inline void add_group(const Codes& w, int g, int lane, const RowsTogether& rows, Floats* values) {
+  Floats lower[M], upper[M];
+  multiply_half<M, false>(w, g, lane, rows, lower);
+  multiply_half<M, true>(w, g, lane, rows, upper);
+  const Floats scales = w.scales(g, lane);
+  for (int i = 0; i < M; ++i) values[i] = fused(summed(lower[i], upper[i]), scales, values[i]);
+  if (!w.has_minimums) return;
+  const Floats minimums = w.minimums(g, lane);
+  for (int i = 0; i < M; ++i) values[i] = fused(minimums, rows.sum(i, g), values[i]);
+}
 
 // out[i][lane .. lane + kLanes] of one block, for M rows that lie together; `left` outputs of the block exist.
 template <int M, class Codes>
@@ -113,28 +139,14 @@ __attribute__((noinline)) void tile(const Codes w, int groups, int lane, int lef
     total[i] = all_floats(0.0f);
     if (M == kRowsOfTile) __builtin_prefetch(out + i * stride + lane, 1);  // of many rows, results lie far apart and are long out of the cache
   }
-  for (int g = 0; g < groups; ++g) {
-    if (M == kRowsOfTile) w.fetch(groups + g);  // the block that comes next
-    Ints lower[M], upper[M];
-    for (int i = 0; i < M; ++i) lower[i] = all_ints(rows.scales_of(i, g).starts[0]), upper[i] = all_ints(rows.scales_of(i, g).starts[1]);
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
-      Ints lower_weights, upper_weights;
-      w.words(g, j, lane, lower_weights, upper_weights);
-#pragma GCC unroll 8
-      for (int i = 0; i < M; ++i) {
-        lower[i] = dot(lower[i], lower_weights, all_ints(rows.word(i, g, 2 * j)));
-        upper[i] = dot(upper[i], upper_weights, all_ints(rows.word(i, g, 2 * j + 1)));
-      }
+  for (int g = 0, span = 0; g < groups; ++span) {
+    Floats values[M];
+    for (int i = 0; i < M; ++i) values[i] = all_floats(0.0f);
+    for (const int end = std::min(g + kGroupsOfSpan, groups); g < end; ++g) {
+      if (M == kRowsOfTile) w.fetch(groups + g);  // the block that comes next
+      add_group<M>(w, g, lane, rows, values);
     }
-    const Floats scales = w.scales(g, lane);
-    for (int i = 0; i < M; ++i) {
-      const float* bases = rows.scales_of(i, g).bases;
-      total[i] = fused(summed(less(as_floats(lower[i]), all_floats(bases[0])), less(as_floats(upper[i]), all_floats(bases[1]))), scales, total[i]);
-    }
-    if (!w.has_minimums) continue;
-    const Floats minimums = w.minimums(g, lane);
-    for (int i = 0; i < M; ++i) total[i] = fused(minimums, all_floats(rows.sum(i, g)), total[i]);
+    for (int i = 0; i < M; ++i) total[i] = fused(values[i], rows.unit(i, span), total[i]);
   }
   for (int i = 0; i < M; ++i) {
     const Floats value = bias ? summed(total[i], load_some(bias + lane, left - lane)) : total[i];
@@ -149,7 +161,7 @@ inline void tiles(const Codes& w, const Linear& linear, int block, const Activat
   const float* bias = linear.bias ? linear.bias + block * kBlock : nullptr;
   for (; row + M <= last && row % M == 0; row += M, out += size_t(M) * stride)
     for (int lane = 0; lane < left; lane += kLanes)
-      tile<M>(w, groups, lane, left, RowsTogether(a, groups, row), bias, out, stride);
+      tile<M>(w, groups, lane, left, RowsTogether(a, linear.num_in, row), bias, out, stride);
   if constexpr (M > 1) tiles<M / 2>(w, linear, block, a, row, last, out, stride);
 }
 

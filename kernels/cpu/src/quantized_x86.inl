@@ -20,37 +20,24 @@ inline __m128i most_of_halves(const float* x) {
   return _mm_max_epi32(twos, _mm_shuffle_epi32(twos, 0x4e));
 }
 
-// The bits of both scales of a group; of `most` in lanes 0 and 1.
-inline __m128i bits_of_scales(__m128i most) {
-  const __m128i rounded = _mm_and_si128(_mm_add_epi32(most, _mm_set1_epi32(0x1ffff)), _mm_set1_epi32(0x7f800000));
-  const __m128i alone = _mm_max_epi32(_mm_sub_epi32(rounded, _mm_set1_epi32(6 * kExponent)), _mm_set1_epi32(kLeastScale));
-  return _mm_max_epi32(alone, _mm_sub_epi32(_mm_shuffle_epi32(alone, 0xb1), _mm_set1_epi32(kFactorBits)));
-}
-
 // Codes in the order of `input_of` as words of one half each: inputs 2 j, 2 j + 1, 8 + 2 j, 9 + 2 j of the lower half, then of the upper.
 inline __m256i fours_of_halves(__m256i codes) {
   const __m128i first = _mm256_castsi256_si128(codes), last = _mm256_extracti128_si256(codes, 1);
   return _mm256_set_m128i(_mm_unpackhi_epi16(first, last), _mm_unpacklo_epi16(first, last));
 }
 
+// Of factors as the bits of floats and sums of codes of a group's halves, in lanes 0 and 1.
+inline void store_factors(__m128i bits, __m128i sums, bool is_for_8_bits, Factors* factors) {
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-inline Scales spoiled_scales() { return {{0, 0}, {NAN, NAN}}; }
-
-// Sums of products begin with 1.5 * 2^23 * scale, as the bits of a float; those of 8-bit codes, which are 128 too large, 128 times the codes' sum lower.
-inline void store_scales(__m128i bits, __m128i sums, bool is_for_8_bits, Scales* scales) {
   const __m128i bases = _mm_add_epi32(bits, _mm_set1_epi32(23 * kExponent + kExponent / 2));
   const __m128i starts = is_for_8_bits ? _mm_sub_epi32(bases, _mm_slli_epi32(sums, 7)) : bases;
-  _mm_storeu_si128((__m128i*)scales, _mm_unpacklo_epi64(starts, bases));
-}
+  _mm_storeu_si128((__m128i*)factors, _mm_unpacklo_epi64(starts, bases));
 #else
-inline Scales spoiled_scales() { return {0, NAN}; }
-
-inline void store_scales(__m128i bits, __m128i, bool, Scales* scales) {
-  const int32_t lower = _mm_cvtsi128_si32(bits), upper = _mm_extract_epi32(bits, 1), least = std::min(lower, upper);
-  scales->factors = 1 << ((lower - least) / kExponent) | 1 << ((upper - least) / kExponent) << 16;
-  std::memcpy(&scales->unit, &least, 4);
-}
+  (void)sums, (void)is_for_8_bits;
+  const __m128i numbers = _mm_cvtps_epi32(_mm_castsi128_ps(bits));
+  *factors = _mm_cvtsi128_si32(numbers) | _mm_extract_epi32(numbers, 1) << 16;
 #endif
+}
 
 // Sums of codes of a group's halves, in lanes 0 and 1, from words that hold both halves' by turns in 16-bit places.
 inline __m128i sums_of_halves(__m256i bytes) {
@@ -78,36 +65,52 @@ inline __m256i codes_of_halves(const float* x, __m128 inverse) {
 #endif
 }
 
-inline float quantize_group(const float* x, bool is_for_8_bits, int8_t* codes, Scales* scales) {
-  const __m128i most = most_of_halves(x);
-  if (std::max(_mm_cvtsi128_si32(most), _mm_extract_epi32(most, 1)) >= kTooLarge) {
-    _mm256_storeu_si256((__m256i*)codes, _mm256_setzero_si256());
-    *scales = spoiled_scales();
-    return 0.0f;
-  }
-  const __m128i bits = bits_of_scales(most);
-  const __m256i bytes = codes_of_halves(x, _mm_castsi128_ps(_mm_sub_epi32(_mm_set1_epi32(2 * kBitsOfOne), bits)));
-  _mm256_storeu_si256((__m256i*)codes, kHasVnni ? fours_of_halves(bytes) : bytes);
+// Codes, factors and sum of group g, given its factors as the bits of floats and what its values are multiplied by, in lanes 0 and 1.
+inline void quantize_group(const float* x, __m128i bits, __m128 inverse, bool is_for_8_bits, const GroupCells& to, int g) {
+  const __m256i bytes = codes_of_halves(x + g * kGroup, inverse);
+  _mm256_storeu_si256((__m256i*)to.codes(g), kHasVnni ? fours_of_halves(bytes) : bytes);
   const __m128i sums = sums_of_halves(bytes);
-  store_scales(bits, sums, is_for_8_bits, scales);
+  store_factors(bits, sums, is_for_8_bits, &to.factors(g));
   const __m128 values = _mm_mul_ps(_mm_cvtepi32_ps(sums), _mm_castsi128_ps(bits));
-  return _mm_cvtss_f32(_mm_add_ss(values, _mm_movehdup_ps(values)));
+  to.sum(g) = _mm_cvtss_f32(_mm_add_ss(values, _mm_movehdup_ps(values)));
+}
+
+// Returns the span's unit.
+inline float quantize_span(const float* x, int num_groups, bool is_for_8_bits, const GroupCells& to) {
+  __m128i most[kGroupsOfSpan / 2], top = _mm_setzero_si128();  // of two groups each; an odd group counts as two
+  for (int g = 0; g < num_groups; g += 2) {
+    most[g / 2] = _mm_unpacklo_epi64(most_of_halves(x + g * kGroup), most_of_halves(x + std::min(g + 1, num_groups - 1) * kGroup));
+    top = _mm_max_epi32(top, most[g / 2]);
+  }
+  top = _mm_max_epi32(top, _mm_shuffle_epi32(top, 0x4e));
+  const SpanScale scale(_mm_cvtss_f32(_mm_castsi128_ps(_mm_max_epi32(top, _mm_shuffle_epi32(top, 0xb1)))));
+  for (int g = 0; g < num_groups; g += 2) {
+    const __m128i wanted = _mm_castps_si128(_mm_mul_ps(_mm_castsi128_ps(most[g / 2]), _mm_set1_ps(scale.factors_per_top)));
+    const __m128i power = _mm_and_si128(_mm_add_epi32(wanted, _mm_set1_epi32(kExponent - 1)), _mm_set1_epi32(0x7f800000));
+    const __m128i bits = _mm_max_epi32(_mm_min_epi32(power, _mm_set1_epi32(kBitsOfTop)), _mm_set1_epi32(kBitsOfOne));
+    const __m128 inverse = _mm_mul_ps(_mm_castsi128_ps(_mm_sub_epi32(_mm_set1_epi32(2 * kBitsOfOne), bits)), _mm_set1_ps(scale.per_unit));
+    quantize_group(x, bits, inverse, is_for_8_bits, to, g);
+    if (g + 1 < num_groups) quantize_group(x, _mm_unpackhi_epi64(bits, bits), _mm_movehl_ps(inverse, inverse), is_for_8_bits, to, g + 1);
+  }
+  return scale.unit;
 }
 
 inline __m256 eight_halves(const uint16_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)); }
 
-// Rows of activations from one group on.
+// Rows of activations from the first group of a span on.
 struct RowsFrom {
   const int8_t* codes;
-  const Scales* scales;
+  const Factors* factors;
   const float* sums;
-  size_t stride;  // groups of a row
+  const float* units;
+  size_t stride, span_stride;  // groups and spans of a row
 
-  RowsFrom(const Activations& a, int num_in, int row, int group) : stride(size_t(num_in) / kGroup) {
+  RowsFrom(const Activations& a, int num_in, int row, int group) : stride(size_t(num_in) / kGroup), span_stride(size_t(a.num_spans(num_in))) {
     const size_t at = row * stride + group;
     codes = &a.codes[at * kGroup];
-    scales = &a.scales[at];
+    factors = &a.factors[at];
     sums = &a.sums[at];
+    units = &a.units[row * span_stride + group / kGroupsOfSpan];
   }
   int32_t word(int row, int g, int s) const {
     int32_t four;

@@ -98,7 +98,7 @@ class Runner : public AnyRunner {
         is_readable = is_readable && can_read(*linear);
         holds_floats_ = holds_floats_ || !is_quantized(*linear);
       }
-      gates_groups_ = gates_groups_ && gates_groups(layer.gate_up, layer.down);
+      gates_spans_ = gates_spans_ && gates_spans(layer.gate_up, layer.down);
     }
     if (!is_readable) throw std::invalid_argument("weights packed for another instruction set");
   }
@@ -121,7 +121,7 @@ class Runner : public AnyRunner {
     if (is_paired_) grow(rounded_queries_, size_t(rows) * query_width());
     grow(out_, size_t(rows) * s_.hidden);
     gated_.reserve(rows, s_.inner, holds_floats_);
-    if (!gates_groups_) grow(gate_up_, size_t(rows) * 2 * s_.inner);
+    if (!gates_spans_) grow(gate_up_, size_t(rows) * 2 * s_.inner);
     grow(states_, size_t(rows) * s_.num_heads);
   }
 
@@ -206,7 +206,7 @@ class Runner : public AnyRunner {
 
   // This member's share of the inputs of the layer's last linear.
   void take_gated(const Layer& layer, const Activations& input, int rows, unsigned turn, int member) {
-    if (gates_groups(layer.gate_up, layer.down))
+    if (gates_spans(layer.gate_up, layer.down))
       return gated_linear(layer.gate_up, input, rows, layer.down, gated_, portions_, turn, member, pool_.size());
     linear(layer.gate_up, input, rows, gate_up_.data(), 2 * s_.inner, portions_, turn, member, pool_.size());
     pool_.barrier();
@@ -432,7 +432,7 @@ class Runner : public AnyRunner {
   std::vector<uint16_t> rounded_queries_;  // [rows][heads][head_dim] bfloat16, where products of pairs serve
   bool is_paired_ = false;
   bool holds_floats_ = false;  // not every linear is quantized
-  bool gates_groups_ = true;   // of all layers
+  bool gates_spans_ = true;   // of all layers
   std::vector<RowState> states_;
   AttentionPlan plan_;
   Portions portions_;
