@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..ops import Linear, QuantizedWeight
+
 SPAN = 128  # inputs whose scales share a unit
 FACTORS = 4096  # the largest: 32 products of two int8 times it stay below 2^31
 

@@ -1,7 +1,7 @@
 // The product of a SwiGLU layer, x / (1 + e^-x) * y, alone and behind the linear that computes x and y.
 namespace RADIX_ISA {
 
-constexpr int kRowsOfGate = 16;
+constexpr int kRowsOfGate = kHasVnni ? 16 : 64;  // together, so that both outputs stay in cache; without VNNI, weights are unpacked once for them
 
 #if defined(__AVX512F__)
 constexpr int kGateLanes = 16;

@@ -3,7 +3,8 @@
 // A tile is 16 outputs by up to four rows. Four bytes of a row, in all lanes, meet four bytes of eight weights in one multiplication
 // (vpmaddubsw), whose 16-bit lanes hold two inputs of the lower half, then two of the upper. Eight such sums of 4-bit codes fit 16 bits
 // (8 * 2 * 15 * 127 = 30,480), so a group needs one more multiplication, by the group's two factors, to become 32-bit. Codes of 8 bits need it
-// after every step. Many rows share one unpacking of 4-bit codes to bytes.
+// after every step. Many rows share one
+// unpacking of 4-bit codes to bytes.
 namespace RADIX_ISA {
 
 // One group of 16 outputs: 4-bit codes as bytes, scales and minimums as floats.
@@ -68,61 +69,59 @@ inline void add_step(__m256i& sum, bool is_first, __m256i weights, __m256i x, __
   keep(sum);
 }
 
-// Adds the products of group g to the values of M rows.
+// Adds groups first .. last of `w`, a span, to the totals of M rows.
 template <int M, class Codes>
-inline void add_group(const Codes& w, int g, const RowsFrom& rows, __m256 (*values)[2]) {
-  __m256i sum[M][2], factors[M];
-  for (int i = 0; i < M; ++i) factors[i] = _mm256_set1_epi32(rows.factors[i * rows.stride + g]);
+__attribute__((noinline)) void tile(const Codes& w, int first, int last, const RowsFrom& rows, float (*to)[kBlock]) {
+  __m256 value[M][2];
+  for (int i = 0; i < M; ++i) value[i][0] = value[i][1] = _mm256_setzero_ps();
+  for (int g = first; g < last; ++g) {
+    __m256i sum[M][2], factors[M];
+    for (int i = 0; i < M; ++i) factors[i] = _mm256_set1_epi32(rows.factors[i * rows.stride + g]);
 #pragma GCC unroll 8
-  for (int s = 0; s < 8; ++s) {
-    const __m256i weights[2] = {w.codes(g, s, 0), w.codes(g, s, 1)};
+    for (int s = 0; s < 8; ++s) {
+      const __m256i weights[2] = {w.codes(g, s, 0), w.codes(g, s, 1)};
 #pragma GCC unroll 4
-    for (int i = 0; i < M; ++i) {
-      const __m256i x = _mm256_set1_epi32(rows.word(i, g, s));
-      for (int part = 0; part < 2; ++part) add_step<Codes::kIsSigned>(sum[i][part], s == 0, weights[part], x, factors[i]);
+      for (int i = 0; i < M; ++i) {
+        const __m256i x = _mm256_set1_epi32(rows.word(i, g, s));
+        for (int part = 0; part < 2; ++part) add_step<Codes::kIsSigned>(sum[i][part], s == 0, weights[part], x, factors[i]);
+      }
+    }
+    for (int part = 0; part < 2; ++part) {
+      const __m256 scales = w.scales(g, part);
+      for (int i = 0; i < M; ++i) {
+        const __m256i product = Codes::kIsSigned ? sum[i][part] : _mm256_madd_epi16(sum[i][part], factors[i]);
+        value[i][part] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(product), scales, value[i][part]);
+      }
+    }
+    if (!w.has_minimums()) continue;
+    for (int part = 0; part < 2; ++part) {
+      const __m256 minimums = w.minimums(g, part);
+      for (int i = 0; i < M; ++i) value[i][part] = _mm256_fmadd_ps(minimums, _mm256_set1_ps(rows.sums[i * rows.stride + g]), value[i][part]);
     }
   }
-  for (int part = 0; part < 2; ++part) {
-    const __m256 scales = w.scales(g, part);
-    for (int i = 0; i < M; ++i) {
-      const __m256i product = Codes::kIsSigned ? sum[i][part] : _mm256_madd_epi16(sum[i][part], factors[i]);
-      values[i][part] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(product), scales, values[i][part]);
-    }
-  }
-  if (!w.has_minimums()) return;
-  for (int part = 0; part < 2; ++part) {
-    const __m256 minimums = w.minimums(g, part);
-    for (int i = 0; i < M; ++i) values[i][part] = _mm256_fmadd_ps(minimums, _mm256_set1_ps(rows.sums[i * rows.stride + g]), values[i][part]);
+  for (int i = 0; i < M; ++i) {
+    const __m256 unit = _mm256_set1_ps(rows.units[i * rows.span_stride + first / kGroupsOfSpan]);
+    for (int part = 0; part < 2; ++part)
+      _mm256_store_ps(to[i] + 8 * part, _mm256_fmadd_ps(value[i][part], unit, _mm256_load_ps(to[i] + 8 * part)));
   }
 }
 
 // Adds groups 0 .. count of `w`, whole spans, to the totals of M rows.
 template <int M, class Codes>
-__attribute__((noinline)) void tile(const Codes w, int count, const RowsFrom rows, float (*totals)[kBlock]) {
-  for (int g = 0, span = 0; g < count; ++span) {
-    __m256 values[M][2];
-    for (int i = 0; i < M; ++i) values[i][0] = values[i][1] = _mm256_setzero_ps();
-    for (const int end = std::min(g + kGroupsOfSpan, count); g < end; ++g) add_group<M>(w, g, rows, values);
-    for (int i = 0; i < M; ++i) {
-      const __m256 unit = _mm256_set1_ps(rows.units[i * rows.span_stride + span]);
-      for (int part = 0; part < 2; ++part) {
-        float* total = totals[i] + 8 * part;
-        _mm256_store_ps(total, _mm256_fmadd_ps(values[i][part], unit, _mm256_load_ps(total)));
-      }
-    }
-  }
+inline void tiles_of(const Codes& w, int count, const RowsFrom& rows, float (*totals)[kBlock]) {
+  for (int g = 0; g < count; g += kGroupsOfSpan) tile<M>(w, g, std::min(g + kGroupsOfSpan, count), rows, totals);
 }
 
-// Adds groups group .. group + count of the weights to the totals of rows first .. last.
+// Adds groups group .. group + count of the weights, whole spans, to the totals of rows first .. last.
 template <class Codes>
 inline void tiles(const Codes& w, int count, const Linear& linear, const Activations& a, int group, int first, int last, float (*totals)[kBlock]) {
   int row = first;
-  for (; row + 4 <= last; row += 4) tile<4>(w, count, RowsFrom(a, linear.num_in, row, group), totals + (row - first));
+  for (; row + 4 <= last; row += 4) tiles_of<4>(w, count, RowsFrom(a, linear.num_in, row, group), totals + (row - first));
   const RowsFrom rest(a, linear.num_in, row, group);
   switch (last - row) {
-    case 3: return tile<3>(w, count, rest, totals + (row - first));
-    case 2: return tile<2>(w, count, rest, totals + (row - first));
-    case 1: return tile<1>(w, count, rest, totals + (row - first));
+    case 3: return tiles_of<3>(w, count, rest, totals + (row - first));
+    case 2: return tiles_of<2>(w, count, rest, totals + (row - first));
+    case 1: return tiles_of<1>(w, count, rest, totals + (row - first));
   }
 }
 

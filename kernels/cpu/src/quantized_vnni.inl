@@ -62,9 +62,7 @@ struct StoredWeights {
 
 struct Weights4 : StoredWeights {
   using StoredWeights::StoredWeights;
-  void fetch(int g) const {
-    for (int line = 0; line < 4; ++line) __builtin_prefetch(bytes + 256 * size_t(g) + 64 * line, 0, 2);
-  }
+  static constexpr int kBytes = 256;  // of a group
   template <bool kIsUpper>
   Ints word(int g, int j, int lane) const {
     const Ints packed = load_ints(bytes + 256 * size_t(g) + 64 * j + 4 * lane);
@@ -74,9 +72,7 @@ struct Weights4 : StoredWeights {
 
 struct Weights8 : StoredWeights {
   using StoredWeights::StoredWeights;
-  void fetch(int g) const {
-    for (int line = 0; line < 8; ++line) __builtin_prefetch(bytes + 512 * size_t(g) + 64 * line, 0, 2);
-  }
+  static constexpr int kBytes = 512;
   template <bool kIsUpper>
   Ints word(int g, int j, int lane) const { return load_ints(bytes + 512 * size_t(g) + 128 * j + (kIsUpper ? 64 : 0) + 4 * lane); }
 };
@@ -118,6 +114,14 @@ inline void multiply_half(const Codes& w, int g, int lane, const RowsTogether& r
   for (int i = 0; i < M; ++i) products[i] = less(as_floats(sums[i]), all_floats(rows.factors(i, g).bases[kIsUpper]));
 }
 
+// For few rows weights must come as fast as memory gives them: they are fetched so many bytes ahead of their use.
+constexpr int kBytesAhead = 12 * 1024;
+
+template <class Codes>
+inline void fetch(const Codes& w, int g) {
+  for (int at = 0; at < Codes::kBytes; at += 64) __builtin_prefetch(w.bytes + size_t(g) * Codes::kBytes + at, 0, 2);
+}
+
 // Adds the products of group g to the values of M rows.
 template <int M, class Codes>
 inline void add_group(const Codes& w, int g, int lane, const RowsTogether& rows, Floats* values) {
@@ -143,7 +147,7 @@ __attribute__((noinline)) void tile(const Codes w, int groups, int lane, int lef
     Floats values[M];
     for (int i = 0; i < M; ++i) values[i] = all_floats(0.0f);
     for (const int end = std::min(g + kGroupsOfSpan, groups); g < end; ++g) {
-      if (M == kRowsOfTile) w.fetch(groups + g);  // the block that comes next
+      fetch(w, g + (M == kRowsOfTile ? groups : kBytesAhead / Codes::kBytes));  // of many rows, the block that comes next
       add_group<M>(w, g, lane, rows, values);
     }
     for (int i = 0; i < M; ++i) total[i] = fused(values[i], rows.unit(i, span), total[i]);
