@@ -394,7 +394,8 @@ class Runner : public AnyRunner {
         RowState seen;
         float factors[2];
         std::memcpy(&seen, part, sizeof(seen));
-        merge_state(state, seen, factors);
+        if (is_paired_) merge_pair_state(state, seen, factors);
+        else merge_state(state, seen, factors);
         for (int d = 0; d < s_.head_dim; d += 8) merge_values(values + d, load8(part + kPartHeader + d), factors);
         part += size * tokens * s_.num_heads;
       }
