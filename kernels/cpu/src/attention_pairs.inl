@@ -83,14 +83,21 @@ inline void hide(float* scores, int count, int padded) {
 }
 
 // 2^x for x <= 0, to 2^-13 of it: the rounding behind keeps 2^-9. What is no number stays none.
-inline __m512 two_to_below_one(__m512 x) {
-  x = _mm512_max_ps(_mm512_set1_ps(-200.0f), x);  // so far below, and at minus infinity, the rounded result is 0
-  const __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), r = _mm512_sub_ps(x, n);
-  __m512 p = _mm512_set1_ps(5.5171669e-2f);  // of all cubic polynomials the least relative error on -1/2 .. 1/2
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(2.4261112e-1f));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(6.9326099e-1f));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(9.9992807e-1f));
-  return _mm512_scalef_ps(p, n);
+template <int N>
+inline void two_to_below_one(__m512 (&x)[N]) {
+  const auto each = [](auto step) {
+#pragma GCC unroll 8
+    for (int i = 0; i < N; ++i) step(i);
+  };
+  __m512 n[N], p[N];
+  each([&](int i) { x[i] = _mm512_max_ps(_mm512_set1_ps(-200.0f), x[i]); });  // so far below, and at minus infinity, the rounded result is 0
+  each([&](int i) { n[i] = _mm512_roundscale_ps(x[i], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); });
+  each([&](int i) { x[i] = _mm512_sub_ps(x[i], n[i]); });
+  // of all cubic polynomials the least relative error on -1/2 .. 1/2
+  each([&](int i) { p[i] = _mm512_fmadd_ps(_mm512_set1_ps(5.5171669e-2f), x[i], _mm512_set1_ps(2.4261112e-1f)); });
+  each([&](int i) { p[i] = _mm512_fmadd_ps(p[i], x[i], _mm512_set1_ps(6.9326099e-1f)); });
+  each([&](int i) { p[i] = _mm512_fmadd_ps(p[i], x[i], _mm512_set1_ps(9.9992807e-1f)); });
+  each([&](int i) { x[i] = _mm512_scalef_ps(p[i], n[i]); });
 }
 
 // What the lanes of each of R <= 8 rows give under `op`, twice: x0, x0, x1, x1, ..., always by the same tree.
@@ -105,6 +112,19 @@ inline __m512 across(const __m512* rows, Op op) {
 }
 
 constexpr __mmask16 kSums = 0xaaaa;  // of the lanes of states side by side
+
+template <int N>
+inline __m512 weigh_row(const float* scores, __m512 maximum, uint16_t* weights) {
+  __m512 x[N], total = _mm512_setzero_ps();
+  for (int i = 0; i < N; ++i) x[i] = _mm512_sub_ps(_mm512_load_ps(scores + i * kChunk), maximum);
+  two_to_below_one(x);
+  for (int i = 0; i < N; i += 2) {
+    const __m512i rounded = (__m512i)_mm512_cvtne2ps_pbh(x[i + 1], x[i]);
+    _mm512_store_si512(weights + i * kChunk, rounded);
+    total = add_pair_products(total, rounded, _mm512_set1_epi16(0x3f80));
+  }
+  return total;
+}
 
 // Scores of R rows, as powers of two, become rounded weights. A row's maximum is rounded up to a whole number: then all factors between
 // blocks are powers of two, and exact. Returns the rows' states, side by side.
@@ -121,18 +141,11 @@ inline __m512 weigh_pairs(const float (*scores)[kKeyBlock], int padded, uint16_t
   const __m512 highest = _mm512_roundscale_ps(most, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
   alignas(64) float maxima[2 * 8];
   _mm512_store_ps(maxima, highest);
-  const __m512i ones = _mm512_set1_epi16(0x3f80);
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
     const __m512 maximum = _mm512_set1_ps(maxima[2 * r]);
-    rows[r] = _mm512_setzero_ps();
-    for (int k = 0; k < padded; k += 2 * kChunk) {
-      const __m512 first = two_to_below_one(_mm512_sub_ps(_mm512_load_ps(scores[r] + k), maximum));
-      const __m512 second = two_to_below_one(_mm512_sub_ps(_mm512_load_ps(scores[r] + k + kChunk), maximum));
-      const __m512i rounded = (__m512i)_mm512_cvtne2ps_pbh(second, first);
-      _mm512_store_si512(weights[r] + k, rounded);
-      rows[r] = add_pair_products(rows[r], rounded, ones);
-    }
+    if (padded > 2 * kChunk) rows[r] = weigh_row<4>(scores[r], maximum, weights[r]);
+    else rows[r] = weigh_row<2>(scores[r], maximum, weights[r]);
   }
   return _mm512_mask_mov_ps(highest, kSums, across<R>(rows, [](__m512 a, __m512 b) { return _mm512_add_ps(a, b); }));
 }
@@ -266,23 +279,28 @@ inline void see_pairs(const PairBlock& block, const PairBlock& ahead, int index,
   }
 }
 
+inline __m256i rounded_pairs(const float* x) { return (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(x)); }
+
 // x [head_dim] rounded.
 inline void round_to_pairs(const float* x, int head_dim, uint16_t* to) {
-  for (int d = 0; d < head_dim; d += kChunk) _mm256_storeu_si256((__m256i*)(to + d), (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(x + d)));
+  for (int d = 0; d < head_dim; d += kChunk) _mm256_storeu_si256((__m256i*)(to + d), rounded_pairs(x + d));
 }
 
-// A head's key and value into the cells of one token; see above.
+// A head's key and value into the cells of one token; see above. The cells of its neighbour may be written at the same time.
 inline void store_pairs(const float* key, const float* value, const Shape& s, uint16_t* layer_keys, uint16_t* layer_values, int64_t slot, int head) {
-  uint16_t rounded[256];
-  const int64_t page = slot / s.page_size;
-  const int offset = int(slot % s.page_size);
-  const size_t cells = (cell_of(s, page, 0) + size_t(head) * s.page_size) * s.head_dim;
-  round_to_pairs(key, s.head_dim, rounded);
+  const int offset = int(slot % s.page_size), head_dim = s.head_dim;
+  const size_t cells = (cell_of(s, slot / s.page_size, 0) + size_t(head) * s.page_size) * head_dim, stride = size_t(s.page_size) * 2;
   uint16_t* keys = layer_keys + cells + size_t(offset) * 2;
-  for (int d = 0; d < s.head_dim; d += 2) std::memcpy(keys + size_t(d / 2) * s.page_size * 2, rounded + d, 4);
-  round_to_pairs(value, s.head_dim, rounded);
-  uint16_t* values = layer_values + cells + size_t(offset / 2) * 2 * s.head_dim + offset % 2;
-  for (int d = 0; d < s.head_dim; ++d) values[2 * d] = rounded[d];
+  uint16_t* values = layer_values + cells + size_t(offset / 2) * 2 * head_dim;
+  for (int d = 0; d < head_dim; d += kChunk) {
+    alignas(32) uint16_t rounded[kChunk];
+    _mm256_store_si256((__m256i*)rounded, rounded_pairs(key + d));
+#pragma GCC unroll 8
+    for (int i = 0; i < kChunk; i += 2, keys += stride) std::memcpy(keys, rounded + i, 4);
+    const __m512i words = _mm512_cvtepu16_epi32(rounded_pairs(value + d));
+    if (offset % 2) _mm512_mask_storeu_epi16(values + 2 * d, 0xaaaaaaaa, _mm512_slli_epi32(words, 16));
+    else _mm512_mask_storeu_epi16(values + 2 * d, 0x55555555, words);
+  }
 }
 
 #else
