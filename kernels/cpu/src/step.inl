@@ -20,7 +20,7 @@ struct TaskRows {
 
 // What one member, or all together, hold of the rows between two layers.
 struct Rows {
-  std::vector<float> residual, spare;
+  Lines<float> residual, spare;
   Activations input;
 
   void reserve(int rows, const Shape& s) {
@@ -416,14 +416,14 @@ class Runner : public AnyRunner {
   std::vector<TaskRows> task_rows_;
   Activations head_input_;
   HeadPlan head_plan_;
-  std::vector<float> whole_rows_;  // of the head, where sparse rows lie between them
-  std::vector<float> qkv_, attended_, out_, gate_up_;
-  std::vector<uint16_t> rounded_queries_;  // [rows][heads][head_dim] bfloat16, where products of pairs serve
+  Lines<float> whole_rows_;  // of the head, where sparse rows lie between them
+  Lines<float> qkv_, attended_, out_, gate_up_;
+  Lines<uint16_t> rounded_queries_;  // [rows][heads][head_dim] bfloat16, where products of pairs serve
   bool is_paired_ = false;
   std::vector<RowState> states_;
   AttentionPlan plan_;
   Portions portions_;
-  std::vector<float> parts_;  // results of blocks of split tasks
+  Lines<float> parts_;  // results of blocks of split tasks
   std::atomic<int64_t> next_task_{0}, next_group_task_{0};
 };
 
