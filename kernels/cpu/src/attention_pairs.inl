@@ -169,7 +169,7 @@ inline void merge_pair_state(RowState& state, RowState block, float* factors) {
 // put(r, d, sum over k < counts[r] of weights[r][k] * values[k][d .. d + 16]), in the order of pairs of keys.
 template <int R, int V, bool kFetches, class Put>
 inline void mix_chunks(const uint16_t (*weights)[kKeyBlock], const PairBlock& block, const PairBlock& ahead, const int* counts, int head_dim, int d, Put put) {
-  const int least = *std::min_element(counts, counts + R), most = *std::max_element(counts, counts + R);
+  const int least = counts[0], most = counts[R - 1];
   const auto at = [&](const PairBlock& b, int k) { return b.values[k / kChunk] + k % kChunk * head_dim + 2 * d; };
   __m512 total[R][V];
 #pragma GCC unroll 8
@@ -213,8 +213,6 @@ struct PairRows {
   float* const* values;
   int num_rows;
   float* parts;
-
-  int count(int row, int block) const { return std::min(kKeyBlock, num_visible[row] - block * kKeyBlock); }
 };
 
 template <int R, bool kFetches, class Put>
@@ -224,14 +222,12 @@ inline void mix_all_chunks(const uint16_t (*weights)[kKeyBlock], const PairBlock
   for (; d < head_dim; d += kChunk) mix_chunks<R, 1, kFetches>(weights, block, ahead, counts, head_dim, d, put);
 }
 
-// Let R rows from `row` on see their keys of block `index`.
+// Let R rows from `row` on see the first `counts` keys of a block, which do not fall from row to row.
 template <int R, bool kFetches>
-__attribute__((noinline)) void see_pairs_of(const PairBlock& block, const PairBlock& ahead, int index, const Shape& s, const PairRows& rows, int row) {
+__attribute__((noinline)) void see_pairs_of(const PairBlock& block, const PairBlock& ahead, const int* counts, const Shape& s, const PairRows& rows, int row) {
   alignas(64) float scores[R][kKeyBlock];
   alignas(64) uint16_t weights[R][kKeyBlock];
-  int counts[R];
-  for (int r = 0; r < R; ++r) counts[r] = rows.count(row + r, index);
-  const int most = *std::max_element(counts, counts + R), padded = (most + 2 * kChunk - 1) / (2 * kChunk) * (2 * kChunk);
+  const int most = counts[R - 1], padded = (most + 2 * kChunk - 1) / (2 * kChunk) * (2 * kChunk);
   const uint16_t* const* q = rows.queries + row;
   switch ((most + kChunk - 1) / kChunk) {
     case 1: score_chunks<R, 1, kFetches>(q, block, ahead, s, scores); break;
@@ -239,7 +235,7 @@ __attribute__((noinline)) void see_pairs_of(const PairBlock& block, const PairBl
     case 3: score_chunks<R, 3, kFetches>(q, block, ahead, s, scores); break;
     default: score_chunks<R, 4, kFetches>(q, block, ahead, s, scores);
   }
-  for (int r = 0; r < R; ++r) hide(scores[r], counts[r], padded);
+  for (int r = 0; r < R && counts[r] < padded; ++r) hide(scores[r], counts[r], padded);
   const __m512 found = weigh_pairs<R>(scores, padded, weights);
   alignas(64) float pairs[2 * 8];
   if (rows.parts) {
@@ -261,21 +257,22 @@ __attribute__((noinline)) void see_pairs_of(const PairBlock& block, const PairBl
 
 // A tile of `size` rows, at most kPairRows.
 template <bool kFetches, int R = kPairRows>
-inline void see_tile_of_pairs(int size, const PairBlock& block, const PairBlock& ahead, int index, const Shape& s, const PairRows& rows, int row) {
-  if (size == R) return see_pairs_of<R, kFetches>(block, ahead, index, s, rows, row);
-  if constexpr (R > 1) see_tile_of_pairs<kFetches, R - 1>(size, block, ahead, index, s, rows, row);
+inline void see_tile_of_pairs(int size, const PairBlock& block, const PairBlock& ahead, const int* counts, const Shape& s, const PairRows& rows, int row) {
+  if (size == R) return see_pairs_of<R, kFetches>(block, ahead, counts, s, rows, row);
+  if constexpr (R > 1) see_tile_of_pairs<kFetches, R - 1>(size, block, ahead, counts, s, rows, row);
 }
 
-// Rows in tiles; the first of them fetches what comes next.
+// Rows in tiles of rising sight; the first of them fetches what comes next.
 inline void see_pairs(const PairBlock& block, const PairBlock& ahead, int index, const Shape& s, const PairRows& rows) {
+  const auto seen = [&](int row) { return std::min(kKeyBlock, rows.num_visible[row] - index * kKeyBlock); };
   bool is_first = true;
-  for (int row = 0, size; row < rows.num_rows; row += std::max(size, 1)) {
-    for (size = 0; size < kPairRows && row + size < rows.num_rows && rows.count(row + size, index) > 0; ++size) {
-    }
-    if (size == 0) continue;
-    if (is_first) see_tile_of_pairs<true>(size, block, ahead, index, s, rows, row);
-    else see_tile_of_pairs<false>(size, block, ahead, index, s, rows, row);
-    is_first = false;
+  for (int row = 0, size; row < rows.num_rows; row += size) {
+    int counts[kPairRows] = {seen(row)};
+    for (size = 1; size < kPairRows && row + size < rows.num_rows && seen(row + size) >= counts[size - 1]; ++size) counts[size] = seen(row + size);
+    if (counts[0] <= 0) size = 1;
+    else if (is_first) see_tile_of_pairs<true>(size, block, ahead, counts, s, rows, row);
+    else see_tile_of_pairs<false>(size, block, ahead, counts, s, rows, row);
+    if (counts[0] > 0) is_first = false;
   }
 }
 
@@ -306,7 +303,7 @@ inline void store_pairs(const float* key, const float* value, const Shape& s, ui
 #else
 
 inline bool takes_pairs(const Shape&) { return false; }
-inline void merge_pair_state(RowState&, RowState, float*) {}
+inline void merge_pair_state(RowState& state, RowState block, float* factors) { merge_state(state, block, factors); }
 
 #endif
 }  // namespace RADIX_ISA
