@@ -128,25 +128,21 @@ inline __m512 weigh_row(const float* scores, __m512 maximum, uint16_t* weights) 
 
 // Scores of R rows, as powers of two, become rounded weights. A row's maximum is rounded up to a whole number: then all factors between
 // blocks are powers of two, and exact. Returns the rows' states, side by side.
-template <int R>
-inline __m512 weigh_pairs(const float (*scores)[kKeyBlock], int padded, uint16_t (*weights)[kKeyBlock]) {
+template <int R, int C>
+inline __m512 weigh_pairs(const float (*scores)[kKeyBlock], uint16_t (*weights)[kKeyBlock]) {
   __m512 rows[R];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
-    rows[r] = _mm512_max_ps(_mm512_load_ps(scores[r]), _mm512_load_ps(scores[r] + kChunk));
-    if (padded > 2 * kChunk)
-      rows[r] = _mm512_max_ps(rows[r], _mm512_max_ps(_mm512_load_ps(scores[r] + 2 * kChunk), _mm512_load_ps(scores[r] + 3 * kChunk)));
+    rows[r] = _mm512_load_ps(scores[r]);
+#pragma GCC unroll 8
+    for (int c = 1; c < C; ++c) rows[r] = _mm512_max_ps(rows[r], _mm512_load_ps(scores[r] + c * kChunk));
   }
   const __m512 most = across<R>(rows, [](__m512 a, __m512 b) { return _mm512_max_ps(a, b); });
   const __m512 highest = _mm512_roundscale_ps(most, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
   alignas(64) float maxima[2 * 8];
   _mm512_store_ps(maxima, highest);
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-    const __m512 maximum = _mm512_set1_ps(maxima[2 * r]);
-    if (padded > 2 * kChunk) rows[r] = weigh_row<4>(scores[r], maximum, weights[r]);
-    else rows[r] = weigh_row<2>(scores[r], maximum, weights[r]);
-  }
+  for (int r = 0; r < R; ++r) rows[r] = weigh_row<C>(scores[r], _mm512_set1_ps(maxima[2 * r]), weights[r]);
   return _mm512_mask_mov_ps(highest, kSums, across<R>(rows, [](__m512 a, __m512 b) { return _mm512_add_ps(a, b); }));
 }
 
@@ -236,7 +232,7 @@ __attribute__((noinline)) void see_pairs_of(const PairBlock& block, const PairBl
     default: score_chunks<R, 4, kFetches>(q, block, ahead, s, scores);
   }
   for (int r = 0; r < R && counts[r] < padded; ++r) hide(scores[r], counts[r], padded);
-  const __m512 found = weigh_pairs<R>(scores, padded, weights);
+  const __m512 found = padded == kKeyBlock ? weigh_pairs<R, kChunks>(scores, weights) : weigh_pairs<R, kChunks / 2>(scores, weights);
   alignas(64) float pairs[2 * 8];
   if (rows.parts) {
     const size_t size = part_size(s.head_dim);
