@@ -60,6 +60,12 @@ __attribute__((visibility("default"))) void* operator new(std::size_t size) {
   if (void* memory = std::malloc(size ? size : 1)) return memory;
   throw std::bad_alloc();
 }
+__attribute__((visibility("default"))) void* operator new(std::size_t size, std::align_val_t alignment) {
+  ::operator delete(::operator new(size));
+  if (void* memory = std::aligned_alloc(std::size_t(alignment), (size / std::size_t(alignment) + 1) * std::size_t(alignment))) return memory;
+  throw std::bad_alloc();
+}
+__attribute__((visibility("default"))) void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 __attribute__((visibility("default"))) void operator delete(void* memory) noexcept { std::free(memory); }
 __attribute__((visibility("default"))) void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 #endif

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <new>
+#include <vector>
 #if defined(__AVX2__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -11,6 +13,22 @@
 #endif
 
 namespace RADIX_ISA {
+
+// Vectors whose memory begins at a cache line: no 64 bytes that are loaded at once lie in two.
+template <class T>
+struct OnLines {
+  using value_type = T;
+  OnLines() = default;
+  template <class U>
+  OnLines(const OnLines<U>&) {}
+  T* allocate(size_t size) { return static_cast<T*>(::operator new(size * sizeof(T), std::align_val_t(64))); }
+  void deallocate(T* memory, size_t) { ::operator delete(memory, std::align_val_t(64)); }
+  bool operator==(const OnLines&) const { return true; }
+  bool operator!=(const OnLines&) const { return false; }
+};
+
+template <class T>
+using Lines = std::vector<T, OnLines<T>>;
 
 inline float from_half(uint16_t bits) {
 #if defined(__F16C__)

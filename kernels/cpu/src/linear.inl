@@ -52,8 +52,8 @@ using Factors = int32_t;
 constexpr int kTogether = kHasVnni ? 8 : 1;
 
 // A buffer never shrinks, and is judged by its own size: another one's growth may have failed before.
-template <class T>
-inline void grow(std::vector<T>& buffer, size_t size) {
+template <class Buffer>
+inline void grow(Buffer& buffer, size_t size) {
   if (buffer.size() < size) buffer.resize(size);
 }
 

@@ -20,7 +20,7 @@ struct TaskRows {
 
 // What one member, or all together, hold of the rows between two layers.
 struct Rows {
-  std::vector<float> residual, spare;
+  Lines<float> residual, spare;
   Activations input;
 
   void reserve(int rows, const Shape& s, bool holds_floats) {
@@ -406,7 +406,8 @@ class Runner : public AnyRunner {
         RowState seen;
         float factors[2];
         std::memcpy(&seen, part, sizeof(seen));
-        merge_state(state, seen, factors);
+        if (is_paired_) merge_pair_state(state, seen, factors);
+        else merge_state(state, seen, factors);
         for (int d = 0; d < s_.head_dim; d += 8) merge_values(values + d, load8(part + kPartHeader + d), factors);
         part += size * tokens * s_.num_heads;
       }
@@ -427,16 +428,16 @@ class Runner : public AnyRunner {
   std::vector<TaskRows> task_rows_;
   Activations head_input_, gated_;
   HeadPlan head_plan_;
-  std::vector<float> whole_rows_;  // of the head, where sparse rows lie between them
-  std::vector<float> qkv_, attended_, out_, gate_up_;
-  std::vector<uint16_t> rounded_queries_;  // [rows][heads][head_dim] bfloat16, where products of pairs serve
+  Lines<float> whole_rows_;  // of the head, where sparse rows lie between them
+  Lines<float> qkv_, attended_, out_, gate_up_;
+  Lines<uint16_t> rounded_queries_;  // [rows][heads][head_dim] bfloat16, where products of pairs serve
   bool is_paired_ = false;
   bool holds_floats_ = false;  // not every linear is quantized
   bool gates_spans_ = true;   // of all layers
   std::vector<RowState> states_;
   AttentionPlan plan_;
   Portions portions_;
-  std::vector<float> parts_;  // results of blocks of split tasks
+  Lines<float> parts_;  // results of blocks of split tasks
   std::atomic<int64_t> next_task_{0}, next_group_task_{0};
 };
 
