@@ -106,6 +106,11 @@ class LiveRequest:
         return self._finished is not None or self._error is not None
 
     @property
+    def has_news(self) -> bool:
+        """Would reading give something now, if only the end?"""
+        return bool(self._pending) or self.is_over
+
+    @property
     def outcome(self) -> str:
         """How it ended: finished, aborted (nobody wanted it any more) or failed."""
         if self._finished is not None:
@@ -244,9 +249,11 @@ class LiveGroup:
         while True:
             while self._changed:
                 which = self._next_changed()
-                delta = self.lives[which].take()
+                live = self.lives[which]
+                delta = live.take()
                 if delta is not None:
-                    self._on_change(which)  # back in line: it may hold more, or be over
+                    if live.has_news:
+                        self._on_change(which)  # back in line
                     return which, delta
                 self._drop_ended(which)
             if not self._running:
@@ -324,8 +331,11 @@ def _joined(deltas: list[m.Delta]) -> m.Delta:
 
 def _size(delta: m.Delta) -> int:
     """About the memory that a delta holds, additive over joined deltas."""
-    num_logprobs = sum(1 + len(logprob.top) for logprob in delta.logprobs)
-    return len(delta.text) + 8 * len(delta.token_ids) + _BYTES_OF_A_LOGPROB * num_logprobs
+    num_bytes = len(delta.text) + 8 * len(delta.token_ids)
+    if delta.logprobs:
+        num_logprobs = sum(1 + len(logprob.top) for logprob in delta.logprobs)
+        num_bytes += _BYTES_OF_A_LOGPROB * num_logprobs
+    return num_bytes
 
 
 async def answer_of(future: Future[Any]) -> Any:

@@ -27,7 +27,7 @@ from uvicorn.server import ServerState
 from ...errors import ConfigError, ServiceError
 from ..launch import Runtime
 from .app import create_app
-from .connection import Connection
+from .connection import ChunkedAnswers, Connection
 from .context import ServerContext
 from .live_request import ClientLike
 from .loop_lag import LoopLag
@@ -137,7 +137,7 @@ def serve(
 def _uvicorn_config(app: Starlette, settings: ServerSettings) -> uvicorn.Config:
     limits = {"read_timeout_s": settings.read_timeout_s}
     return uvicorn.Config(
-        app,
+        ChunkedAnswers(app),
         http=type("LimitedConnection", (Connection,), limits),
         ws="none",
         lifespan="off",

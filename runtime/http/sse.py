@@ -148,8 +148,11 @@ class _Writer:
             self._last_s = self._loop.time()
 
     async def write(self, frame: bytes) -> None:
-        async with self.lock:
+        await self.lock.acquire()  # cheaper than `async with`, and this happens for every token
+        try:
             await self._write(frame, more=True)
+        finally:
+            self.lock.release()
 
     async def write_comment(self) -> None:
         async with self.lock:
