@@ -28,6 +28,7 @@ class Connection(H11Protocol):
     """A uvicorn protocol. Subclasses set `read_timeout_s`."""
 
     read_timeout_s = 30.0
+    in_chunks = False  # an answer has begun whose body goes in chunks, and has not ended
 
     def __init__(
         self,
@@ -68,13 +69,22 @@ class Connection(H11Protocol):
         else:
             self._head_arrived()
 
-    async def write_chunk(self, piece: bytes) -> None:
-        """Write a part of the running answer's body, one that is sent in chunks; waits while the reader is behind, as uvicorn does."""
-        cycle = self.cycle
-        if self.flow.write_paused and not cycle.disconnected:
-            await self.flow.drain()
-        if not cycle.disconnected and piece:  # an empty chunk would be the end
+    @property
+    def takes_chunks(self) -> bool:
+        """Does the running answer's body go in chunks, and is its reader there and not behind?"""
+        return self.in_chunks and not self.flow.write_paused and not self.cycle.disconnected
+
+    def put_chunk(self, piece: bytes) -> None:
+        """Write a part of the running answer's body, while `takes_chunks`."""
+        if piece:  # an empty chunk would be the end
             self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+
+    async def write_chunk(self, piece: bytes) -> None:
+        """The same, but wait while the reader is behind, as uvicorn does; nothing is written to one that left."""
+        if self.flow.write_paused and not self.cycle.disconnected:
+            await self.flow.drain()
+        if not self.cycle.disconnected:
+            self.put_chunk(piece)
 
     def _is_too_large_a_head(self, data: bytes) -> bool:
         limit = self.config.h11_max_incomplete_event_size or len(data)
@@ -131,18 +141,20 @@ class ChunkedAnswers:
         if not isinstance(connection, Connection):
             await self._app(scope, receive, send)
             return
-        in_chunks = False
 
         async def framed(message: Message) -> None:
-            nonlocal in_chunks
-            if in_chunks and message.get("more_body", False):
+            if connection.in_chunks and message.get("more_body", False):
                 await connection.write_chunk(message.get("body", b""))
                 return
+            connection.in_chunks = False
             await send(message)
             if message["type"] == "http.response.start":
-                in_chunks = _goes_in_chunks(scope, message)
+                connection.in_chunks = _goes_in_chunks(scope, message)
 
-        await self._app(scope, receive, framed)
+        try:
+            await self._app(scope, receive, framed)
+        finally:
+            connection.in_chunks = False
 
 
 def _goes_in_chunks(scope: Scope, start: Message) -> bool:

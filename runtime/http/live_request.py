@@ -89,6 +89,8 @@ class LiveRequest:
         self._pending: dict[int, list[m.Delta]] = {}  # by output, the longest waiting first
         self._num_pending_bytes = 0
         self.news = asyncio.Event()  # set at each change
+        self.is_waited_for = False  # a reader waits for news, and has seen to all before
+        self.take_at_once: Callable[[m.Delta], bool] | None = None  # see hand_over
         self._finished: m.Finished | None = None
         self._error: BaseException | None = None
         self._loop = asyncio.get_running_loop()
@@ -129,6 +131,10 @@ class LiveRequest:
                 self.check()
                 raise StopAsyncIteration
             await _news_of(self)
+
+    def hand_over(self, take_at_once: Callable[[m.Delta], bool]) -> None:
+        """From now on offer text that comes while a reader waits to `take_at_once`; if that says False, the reader gets it as always."""
+        self.take_at_once = lambda delta: self.is_waited_for and take_at_once(delta)
 
     async def finished(self) -> m.Finished:
         """The end. Raises what ended the request otherwise."""
@@ -197,6 +203,14 @@ class LiveRequest:
             return
         for watcher in self._watchers:
             watcher.on_delta(self, delta)
+        if self.take_at_once is not None and not self._pending:
+            try:
+                if self.take_at_once(delta):
+                    return
+            except Exception as error:  # noqa: BLE001 - as if the reader had raised it
+                self._end(None, error)
+                self._future.cancel()
+                return
         self._pending.setdefault(delta.index, []).append(delta)
         self._num_pending_bytes += _size(delta)
         if self._num_pending_bytes > self._max_pending_bytes:
@@ -237,6 +251,7 @@ class LiveGroup:
         self._changed: deque[int] = deque()  # who has news, in the order of their turns
         self._is_listed = [False] * len(self.lives)
         self.news = asyncio.Event()  # set at each change of one of them
+        self.is_waited_for = False
         self.failed = 0  # whose error was raised
         for which, live in enumerate(self.lives):
             live.on_change = partial(self._on_change, which)
@@ -259,6 +274,15 @@ class LiveGroup:
             if not self._running:
                 raise StopAsyncIteration
             await _news_of(self)
+
+    def hand_over(self, take_at_once: Callable[[int, m.Delta], bool]) -> None:
+        """As `LiveRequest.hand_over`, for all of them."""
+
+        def offer(which: int, delta: m.Delta) -> bool:
+            return self.is_waited_for and take_at_once(which, delta)
+
+        for which, live in enumerate(self.lives):
+            live.take_at_once = partial(offer, which)
 
     async def finished(self) -> list[m.Finished]:
         """All results, in order; the first error ends the wait."""
@@ -306,11 +330,14 @@ class LiveGroup:
 async def _news_of(read: LiveRequest | LiveGroup) -> None:
     """Until something changes. Whoever is cancelled here wants nothing any more: the requests end."""
     read.news.clear()
+    read.is_waited_for = True
     try:
         await read.news.wait()
     except asyncio.CancelledError:
         read.abort()
         raise
+    finally:
+        read.is_waited_for = False
 
 
 def _nobody() -> None:

@@ -80,3 +80,14 @@ def test_pieces_of_known_length_are_not_framed(server: Served) -> None:
 @pytest.mark.parametrize(("method", "path"), [("HEAD", "/unknown"), ("GET", "/nothing")])
 def test_what_has_no_body_gets_none(server: Served, method: str, path: str) -> None:
     assert ask(server, method, path, "1.1")[1] == b""
+
+
+def test_the_next_answer_on_a_kept_connection_is_framed_by_its_own_kind(server: Served) -> None:
+    connection = server.connect()
+    for path, end in (("/unknown", b"\r\n0\r\n\r\n"), ("/known", WHOLE[-70_000:])):
+        connection.sendall(f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        answer = b""
+        while not answer.endswith(end) or len(answer) < 70_000:
+            answer += connection.recv(65536)
+        _, _, body = answer.partition(b"\r\n\r\n")
+    assert body == WHOLE
