@@ -210,7 +210,8 @@ class GatewayServer:
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             log.error("a message of the engine was not understood: %s", error)
             return
-        self._together = together = {}
+        together: dict[bytes, list[m.GatewayMessage]] = {}
+        self._together = together
         try:
             for message in messages:
                 self._on_engine(message)
