@@ -11,6 +11,7 @@ once. Decides nothing about requests. Must not import torch.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -270,4 +271,6 @@ def run(config: EngineConfig, folder: Path) -> None:
     from .tokenizer import load_tokenizer
 
     tokenizer = load_tokenizer(resolve_model(config.model, Path(config.cache_dir)))
+    gc.collect()
+    gc.freeze()  # vocabulary and modules stay: a collection that looked at them would hold up every stream
     serve(config, folder, tokenizer)
