@@ -210,10 +210,14 @@ class Client:
 
     def _on_frames(self, frames: Frames) -> None:
         try:
-            message = m.gateway_decoder.decode(frames[-1])
+            messages = m.decode_frame(m.gateway_frame_decoder, frames[-1])
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             log.error("a message of the gateway was not understood: %s", error)
             return
+        for message in messages:
+            self._on_message(message)
+
+    def _on_message(self, message: m.GatewayMessage) -> None:
         if isinstance(message, m.Ready):
             self._facts = message
             if not self.ready.done():

@@ -81,22 +81,32 @@ class EngineLoop:
         self._was_busy = False
         self._warm_up = warm_up
 
-    def send(self, message: m.EngineOutbound) -> None:
-        """Send one message to the gateway; an answer that no message holds becomes an error."""
-        data = m.encode(message)
-        if len(data) > self._max_bytes:
-            error = ServiceError(
-                f"the answer has {len(data)} bytes, a message holds {self._max_bytes}",
-                hint="Ask for fewer logprobs or samples",
-            )
-            log.error("%s", error)
-            if isinstance(message, m.EngineReply):
-                data = m.encode(m.EngineReply(message.request, error=m.WireError.of(error)))
-            elif isinstance(message, m.Done | m.EngineFailed | m.Progress):
-                data = m.encode(m.EngineFailed(message.request, m.WireError.of(error)))
-            else:
+    def send(self, *messages: m.EngineOutbound) -> None:
+        """Send messages to the gateway, in one frame where that holds them; an answer that none holds becomes an error."""
+        if len(messages) > 1:
+            data = m.encode_frame(messages)
+            if len(data) <= self._max_bytes:
+                self._outbound.send(data)
                 return
-        self._outbound.send(data)
+        for message in messages:
+            single = self._bytes_of(message)
+            if single is not None:
+                self._outbound.send(single)
+
+    def _bytes_of(self, message: m.EngineOutbound) -> bytes | None:
+        data = m.encode(message)
+        if len(data) <= self._max_bytes:
+            return data
+        error = ServiceError(
+            f"the answer has {len(data)} bytes, a message holds {self._max_bytes}",
+            hint="Ask for fewer logprobs or samples",
+        )
+        log.error("%s", error)
+        if isinstance(message, m.EngineReply):
+            return m.encode(m.EngineReply(message.request, error=m.WireError.of(error)))
+        if isinstance(message, m.Done | m.EngineFailed | m.Progress):
+            return m.encode(m.EngineFailed(message.request, m.WireError.of(error)))
+        return None
 
     def turn(self, idle_wait_s: float = IDLE_WAIT_S) -> None:
         """Take what has arrived and do one step; without work, wait up to `idle_wait_s` for a message."""
@@ -119,8 +129,7 @@ class EngineLoop:
             self._receive(data)
         if self._core.has_work:
             self._was_busy = True
-            for message in self._core.step():
-                self.send(message)
+            self.send(*self._core.step())
 
     def run(self, until: Callable[[], bool] = lambda: False) -> None:
         """Turn until told otherwise."""

@@ -11,6 +11,7 @@ once. Decides nothing about requests. Must not import torch.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -50,6 +51,7 @@ class GatewayServer:
         self._loop = loop
         self._config = config
         self._outboxes: dict[bytes, ClientOutbox] = {}
+        self._together: dict[bytes, list[m.GatewayMessage]] | None = None  # not None: collected
         self._watches: dict[bytes, tuple[int, ProcessWatch]] = {}
         self._engine_watch: ProcessWatch | None = None
         self._is_flushing = False
@@ -132,18 +134,31 @@ class GatewayServer:
             self._drop(client, "")
 
     def _send_client(self, client: bytes, message: m.GatewayMessage) -> None:
-        outbox = self._outboxes.get(client)
-        if outbox is None and self._try_send(client, message):
-            return
-        if outbox is None:
-            outbox = self._outboxes[client] = ClientOutbox()
-        outbox.add(message)
-        self._schedule_flush()
+        if self._together is not None:
+            self._together.setdefault(client, []).append(message)
+        else:
+            self._deliver(client, [message])
 
-    def _try_send(self, client: bytes, message: m.GatewayMessage) -> bool:
+    def _deliver(self, client: bytes, messages: list[m.GatewayMessage]) -> None:
+        """Send messages in their order, in one frame where that holds them."""
+        outbox = self._outboxes.get(client)
+        if outbox is None and len(messages) > 1:
+            frame = m.encode_frame(messages)
+            if len(frame) <= self._max_bytes and self._try_send(client, frame):
+                return
+        for message in messages:
+            if outbox is None and self._try_send(client, self._bytes_for_client(message)):
+                continue
+            if outbox is None:
+                outbox = self._outboxes[client] = ClientOutbox()
+            outbox.add(message)
+        if outbox is not None:
+            self._schedule_flush()
+
+    def _try_send(self, client: bytes, frame: bytes) -> bool:
         """False when the client's queue is full. A client that is gone takes everything: nobody is left to miss it."""
         try:
-            return self._clients.try_send([client, self._bytes_for_client(message)])
+            return self._clients.try_send([client, frame])
         except PeerGone:
             self._loop.call_soon(self._drop, client, "the client's connection is gone")
             return True
@@ -167,7 +182,7 @@ class GatewayServer:
     def _flush_outboxes(self) -> None:
         self._is_flushing = False
         for client, outbox in list(self._outboxes.items()):
-            while len(outbox) and self._try_send(client, outbox.first()):
+            while len(outbox) and self._try_send(client, self._bytes_for_client(outbox.first())):
                 outbox.drop_first()
             if not len(outbox):
                 self._outboxes.pop(client, None)
@@ -190,11 +205,23 @@ class GatewayServer:
             self._loop.call_soon(self.core.on_engine, failed)
 
     def _on_engine_frames(self, frames: Frames) -> None:
+        """What a step brought: each client gets its part of it at once."""
         try:
-            message = m.engine_outbound_decoder.decode(frames[0])
+            messages = m.decode_frame(m.engine_frame_decoder, frames[0])
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             log.error("a message of the engine was not understood: %s", error)
             return
+        together: dict[bytes, list[m.GatewayMessage]] = {}
+        self._together = together
+        try:
+            for message in messages:
+                self._on_engine(message)
+        finally:
+            self._together = None
+            for client, answers in together.items():
+                self._deliver(client, answers)
+
+    def _on_engine(self, message: m.EngineOutbound) -> None:
         if isinstance(message, m.EngineReady) and message.pid:
             if self._engine_watch is not None:
                 self._engine_watch.cancel()
@@ -244,4 +271,6 @@ def run(config: EngineConfig, folder: Path) -> None:
     from .tokenizer import load_tokenizer
 
     tokenizer = load_tokenizer(resolve_model(config.model, Path(config.cache_dir)))
+    gc.collect()
+    gc.freeze()  # vocabulary and modules stay: a collection that looked at them would hold up every stream
     serve(config, folder, tokenizer)

@@ -112,17 +112,17 @@ class Request:
     @property
     def num_tokens(self) -> int:
         """Prompt and output tokens known so far."""
-        return len(self.tokens)
+        return self.tokens.length
 
     @property
     def num_output(self) -> int:
         """Output tokens so far, forced ones included."""
-        return len(self.tokens) - self.num_prompt
+        return self.tokens.length - self.num_prompt
 
     @property
     def num_remaining(self) -> int:
         """Output tokens that may still come."""
-        return self.max_new_tokens - self.num_output
+        return self.max_new_tokens + self.num_prompt - self.tokens.length
 
     @property
     def compute_target(self) -> int:
@@ -141,7 +141,8 @@ class Request:
     @property
     def num_pending(self) -> int:
         """Tokens still to be computed before the next sample (or before the end)."""
-        return max(0, self.compute_target - self.num_computed)
+        target = self.tokens.length if self.ending is None else self.compute_target
+        return max(0, target - self.num_computed)
 
     @property
     def max_match(self) -> int:

@@ -7,7 +7,7 @@ per request, as slices. Knows nothing of how noise is drawn or tokens are chosen
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,9 +40,21 @@ class SamplingTable:
         self._num_logprobs: I32 = np.full(num_slots, -1, dtype=np.int32)
         self._seeds = np.zeros(num_slots, dtype=np.uint64)
         self._user_bias: list[Bias | None] = [None] * num_slots
+        self._last: tuple[Sequence[SampleRow], SamplingBatch] | None = None  # that may come again
 
     def build(self, rows: Sequence[SampleRow]) -> SamplingBatch:
-        """The SamplingBatch of `rows`, in their order."""
+        """The SamplingBatch of `rows`, in their order.
+
+        Streams that go on together give the same one step after step, but for the positions: then it is not made anew.
+        """
+        if self._last is not None and rows and _are_same(rows, self._last[0]):
+            positions = np.array([row.request.tokens.length for row in rows], dtype=np.int32)
+            return replace(self._last[1], positions=positions)
+        batch = self._build(rows)
+        self._last = (rows, batch) if all(map(_stays, rows)) else None
+        return batch
+
+    def _build(self, rows: Sequence[SampleRow]) -> SamplingBatch:
         slots = np.empty(len(rows), dtype=np.int64)
         positions: I32 = np.empty(len(rows), dtype=np.int32)
         choices: I32 = np.empty(len(rows), dtype=np.int32)
@@ -116,6 +128,19 @@ class SamplingTable:
             if banned is not None:
                 parts.append((k, banned))
         return parts
+
+
+def _stays(row: SampleRow) -> bool:
+    """Are the row's arguments those of its next token too? Counts grow, and a ban may end with `min_tokens`."""
+    return row.request.counts is None and row.request.sampling.min_tokens == 0
+
+
+def _are_same(rows: Sequence[SampleRow], before: Sequence[SampleRow]) -> bool:
+    """The same samples from the same rows of logits?"""
+    return len(rows) == len(before) and all(
+        row.request is old.request and row.row == old.row and row.choice == old.choice
+        for row, old in zip(rows, before, strict=True)
+    )
 
 
 def _row_numbers(sizes: Sequence[tuple[int, int]]) -> I32:

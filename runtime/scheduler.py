@@ -217,6 +217,8 @@ class Scheduler:
         lease = request.lease
         if lease is None:
             raise InvariantError(f"stream {request.submission.name!r} has no lease")
+        if request.num_computed + wanted <= len(lease.page_ids) * self._cache.page_size:
+            return wanted  # the page of the tokens before: the usual case
         while not self._cache.extend(lease, request.num_computed + wanted):
             junior = self._running[-1]
             if junior is not request:

@@ -5,7 +5,8 @@
     gateway PAIR  <--> PAIR   compile worker   a fresh pair for every worker, so nothing of a killed one arrives late
 
 The gateway (for the pair too) binds, the others connect, in any order of starting. Addresses are `ipc://` paths in a folder of mode
-0700; `inproc://` serves tests. A message is one frame of msgpack; what does not decode is for the owner of the socket to answer or drop.
+0700; `inproc://` serves tests. A frame is one message in msgpack, or a list of those that one step
+brought, so that a reader wakes once for all streams; what does not decode is for the owner of the socket to answer or drop.
 
 `LoopSocket` ties a socket to an asyncio loop without a thread: ZMQ's file descriptor is edge-triggered, so after every wake-up and after
 every send the socket is read until it says "again". Owns socket options and readiness. Must not know the messages.

@@ -2,7 +2,7 @@
 
 A client must send the head of its request within `read_timeout_s` of connecting, or of the first byte after an earlier answer. h11
 bounds a head that comes in pieces, this protocol one that comes at once: reading a head of many fields holds up the loop. The transport is handed to the application in `scope["state"]`, which can cut off a client that takes nothing.
-RFC 9112 (HTTP/1.1). Owns no request.
+RFC 9112 (HTTP/1.1). Owns the framing of streamed bodies; owns no request.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import MutableMapping
 from typing import Any, cast
 
 import h11
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -27,6 +28,7 @@ class Connection(H11Protocol):
     """A uvicorn protocol. Subclasses set `read_timeout_s`."""
 
     read_timeout_s = 30.0
+    in_chunks = False  # an answer has begun whose body goes in chunks, and has not ended
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class Connection(H11Protocol):
         self.app_state = {
             **self.app_state,
             "transport": transport,
+            "connection": self,
             "num_connections": self.connections.__len__,
         }
         self._await_head()
@@ -65,6 +68,23 @@ class Connection(H11Protocol):
             self._await_head()  # a part of a head: the rest must follow
         else:
             self._head_arrived()
+
+    @property
+    def takes_chunks(self) -> bool:
+        """Does the running answer's body go in chunks, and is its reader there and not behind?"""
+        return self.in_chunks and not self.flow.write_paused and not self.cycle.disconnected
+
+    def put_chunk(self, piece: bytes) -> None:
+        """Write a part of the running answer's body, while `takes_chunks`."""
+        if piece:  # an empty chunk would be the end
+            self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+
+    async def write_chunk(self, piece: bytes) -> None:
+        """The same, but wait while the reader is behind, as uvicorn does; nothing is written to one that left."""
+        if self.flow.write_paused and not self.cycle.disconnected:
+            await self.flow.drain()
+        if not self.cycle.disconnected:
+            self.put_chunk(piece)
 
     def _is_too_large_a_head(self, data: bytes) -> bool:
         limit = self.config.h11_max_incomplete_event_size or len(data)
@@ -103,6 +123,46 @@ class Connection(H11Protocol):
         for event in events:
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+
+
+class ChunkedAnswers:
+    """The layer below all others: parts of a body that is sent in chunks are framed here (RFC 9112, 7.1), not by h11.
+
+    A stream's answer is one such part a token, and h11's events and states cost more than all else that a token needs. Beginning and end
+    go through h11, which frames every other answer.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; see the class."""
+        connection = scope.get("state", {}).get("connection")
+        if not isinstance(connection, Connection):
+            await self._app(scope, receive, send)
+            return
+
+        async def framed(message: Message) -> None:
+            if connection.in_chunks and message.get("more_body", False):
+                await connection.write_chunk(message.get("body", b""))
+                return
+            connection.in_chunks = False
+            await send(message)
+            if message["type"] == "http.response.start":
+                connection.in_chunks = _goes_in_chunks(scope, message)
+
+        try:
+            await self._app(scope, receive, framed)
+        finally:
+            connection.in_chunks = False
+
+
+def _goes_in_chunks(scope: Scope, start: Message) -> bool:
+    """Does h11 send a body behind this beginning, and in chunks? It does where its length is unknown and HTTP/1.1 is spoken."""
+    framing = (b"content-length", b"transfer-encoding")
+    has_body = scope["method"] != "HEAD" and start["status"] not in (204, 304)
+    is_free = not any(name.lower() in framing for name, _ in start.get("headers", ()))
+    return has_body and is_free and scope["http_version"] == "1.1"
 
 
 def cut_off(scope: MutableMapping[str, Any]) -> None:

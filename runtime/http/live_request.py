@@ -89,6 +89,8 @@ class LiveRequest:
         self._pending: dict[int, list[m.Delta]] = {}  # by output, the longest waiting first
         self._num_pending_bytes = 0
         self.news = asyncio.Event()  # set at each change
+        self.is_waited_for = False  # a reader waits for news, and has seen to all before
+        self.take_at_once: Callable[[m.Delta], bool] | None = None  # see hand_over
         self._finished: m.Finished | None = None
         self._error: BaseException | None = None
         self._loop = asyncio.get_running_loop()
@@ -104,6 +106,11 @@ class LiveRequest:
     def is_over(self) -> bool:
         """Has the request ended? Text may still wait to be taken."""
         return self._finished is not None or self._error is not None
+
+    @property
+    def has_news(self) -> bool:
+        """Would reading give something now, if only the end?"""
+        return bool(self._pending) or self.is_over
 
     @property
     def outcome(self) -> str:
@@ -124,6 +131,10 @@ class LiveRequest:
                 self.check()
                 raise StopAsyncIteration
             await _news_of(self)
+
+    def hand_over(self, take_at_once: Callable[[m.Delta], bool]) -> None:
+        """From now on offer text that comes while a reader waits to `take_at_once`; if that says False, the reader gets it as always."""
+        self.take_at_once = lambda delta: self.is_waited_for and take_at_once(delta)
 
     async def finished(self) -> m.Finished:
         """The end. Raises what ended the request otherwise."""
@@ -192,6 +203,14 @@ class LiveRequest:
             return
         for watcher in self._watchers:
             watcher.on_delta(self, delta)
+        if self.take_at_once is not None and not self._pending:
+            try:
+                if self.take_at_once(delta):
+                    return
+            except Exception as error:  # noqa: BLE001 - as if the reader had raised it
+                self._end(None, error)
+                self._future.cancel()
+                return
         self._pending.setdefault(delta.index, []).append(delta)
         self._num_pending_bytes += _size(delta)
         if self._num_pending_bytes > self._max_pending_bytes:
@@ -232,6 +251,7 @@ class LiveGroup:
         self._changed: deque[int] = deque()  # who has news, in the order of their turns
         self._is_listed = [False] * len(self.lives)
         self.news = asyncio.Event()  # set at each change of one of them
+        self.is_waited_for = False
         self.failed = 0  # whose error was raised
         for which, live in enumerate(self.lives):
             live.on_change = partial(self._on_change, which)
@@ -244,14 +264,25 @@ class LiveGroup:
         while True:
             while self._changed:
                 which = self._next_changed()
-                delta = self.lives[which].take()
+                live = self.lives[which]
+                delta = live.take()
                 if delta is not None:
-                    self._on_change(which)  # back in line: it may hold more, or be over
+                    if live.has_news:
+                        self._on_change(which)  # back in line
                     return which, delta
                 self._drop_ended(which)
             if not self._running:
                 raise StopAsyncIteration
             await _news_of(self)
+
+    def hand_over(self, take_at_once: Callable[[int, m.Delta], bool]) -> None:
+        """As `LiveRequest.hand_over`, for all of them."""
+
+        def offer(which: int, delta: m.Delta) -> bool:
+            return self.is_waited_for and take_at_once(which, delta)
+
+        for which, live in enumerate(self.lives):
+            live.take_at_once = partial(offer, which)
 
     async def finished(self) -> list[m.Finished]:
         """All results, in order; the first error ends the wait."""
@@ -299,11 +330,14 @@ class LiveGroup:
 async def _news_of(read: LiveRequest | LiveGroup) -> None:
     """Until something changes. Whoever is cancelled here wants nothing any more: the requests end."""
     read.news.clear()
+    read.is_waited_for = True
     try:
         await read.news.wait()
     except asyncio.CancelledError:
         read.abort()
         raise
+    finally:
+        read.is_waited_for = False
 
 
 def _nobody() -> None:
@@ -324,8 +358,11 @@ def _joined(deltas: list[m.Delta]) -> m.Delta:
 
 def _size(delta: m.Delta) -> int:
     """About the memory that a delta holds, additive over joined deltas."""
-    num_logprobs = sum(1 + len(logprob.top) for logprob in delta.logprobs)
-    return len(delta.text) + 8 * len(delta.token_ids) + _BYTES_OF_A_LOGPROB * num_logprobs
+    num_bytes = len(delta.text) + 8 * len(delta.token_ids)
+    if delta.logprobs:
+        num_logprobs = sum(1 + len(logprob.top) for logprob in delta.logprobs)
+        num_bytes += _BYTES_OF_A_LOGPROB * num_logprobs
+    return num_bytes
 
 
 async def answer_of(future: Future[Any]) -> Any:

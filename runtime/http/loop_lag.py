@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-INTERVAL_S = 0.02
+INTERVAL_S = 0.1  # seldom: each tick wakes a process that may have nothing to do
 
 
 class LoopLag:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import resource
 import signal
@@ -27,7 +28,7 @@ from uvicorn.server import ServerState
 from ...errors import ConfigError, ServiceError
 from ..launch import Runtime
 from .app import create_app
-from .connection import Connection
+from .connection import ChunkedAnswers, Connection
 from .context import ServerContext
 from .live_request import ClientLike
 from .loop_lag import LoopLag
@@ -127,6 +128,8 @@ def serve(
         server = HttpServer(runtime.client, settings, more_routes)
         _raise_file_limit()
         with _signals(runtime, server):
+            gc.collect()
+            gc.freeze()  # modules and routes stay: a collection that looked at them (33 ms) would hold up every stream
             running = runtime.on_loop(server.run())
             on_listening(server)
             running.result()
@@ -137,7 +140,7 @@ def serve(
 def _uvicorn_config(app: Starlette, settings: ServerSettings) -> uvicorn.Config:
     limits = {"read_timeout_s": settings.read_timeout_s}
     return uvicorn.Config(
-        app,
+        ChunkedAnswers(app),
         http=type("LimitedConnection", (Connection,), limits),
         ws="none",
         lifespan="off",

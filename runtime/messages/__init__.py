@@ -10,6 +10,9 @@ meaning or models. Names of branches and requests are chosen by the client, so e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 import msgspec
 
 from .client import (
@@ -133,13 +136,19 @@ __all__ = [
     "WorkerMessage",
     "client_decoder",
     "compile_job_decoder",
+    "decode_frame",
     "encode",
+    "encode_frame",
+    "engine_frame_decoder",
     "engine_inbound_decoder",
     "engine_outbound_decoder",
     "gateway_decoder",
+    "gateway_frame_decoder",
     "sum_usage",
     "worker_decoder",
 ]
+
+M = TypeVar("M", bound=msgspec.Struct)
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -149,6 +158,17 @@ def encode(message: msgspec.Struct) -> bytes:
     return _encoder.encode(message)
 
 
+def encode_frame(messages: Sequence[msgspec.Struct]) -> bytes:
+    """msgpack bytes of messages that are sent as one: a single one as `encode` writes it, more as a list."""
+    return _encoder.encode(messages[0] if len(messages) == 1 else messages)
+
+
+def decode_frame(decoder: msgspec.msgpack.Decoder[M | list[M]], data: bytes) -> list[M]:
+    """The messages of a frame; `decoder` is one of the frame decoders below. Raises what it raises."""
+    found = decoder.decode(data)
+    return found if isinstance(found, list) else [found]
+
+
 client_decoder: msgspec.msgpack.Decoder[ClientMessage] = msgspec.msgpack.Decoder(ClientMessage)
 gateway_decoder: msgspec.msgpack.Decoder[GatewayMessage] = msgspec.msgpack.Decoder(GatewayMessage)
 engine_inbound_decoder: msgspec.msgpack.Decoder[EngineInbound] = msgspec.msgpack.Decoder(
@@ -156,6 +176,12 @@ engine_inbound_decoder: msgspec.msgpack.Decoder[EngineInbound] = msgspec.msgpack
 )
 engine_outbound_decoder: msgspec.msgpack.Decoder[EngineOutbound] = msgspec.msgpack.Decoder(
     EngineOutbound
+)
+gateway_frame_decoder: msgspec.msgpack.Decoder[GatewayMessage | list[GatewayMessage]] = (
+    msgspec.msgpack.Decoder(GatewayMessage | list[GatewayMessage])
+)
+engine_frame_decoder: msgspec.msgpack.Decoder[EngineOutbound | list[EngineOutbound]] = (
+    msgspec.msgpack.Decoder(EngineOutbound | list[EngineOutbound])
 )
 compile_job_decoder: msgspec.msgpack.Decoder[CompileJob] = msgspec.msgpack.Decoder(CompileJob)
 worker_decoder: msgspec.msgpack.Decoder[WorkerMessage] = msgspec.msgpack.Decoder(WorkerMessage)

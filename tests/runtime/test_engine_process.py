@@ -115,3 +115,21 @@ def test_an_answer_that_no_message_holds_becomes_an_error(bench: Bench) -> None:
     assert isinstance(failed, m.EngineFailed)
     assert (failed.request, failed.error.name) == ("a", "ServiceError")
     assert f"a message holds {1 << 20}" in failed.error.message
+
+
+def test_what_one_step_brings_arrives_as_one_frame(bench: Bench) -> None:
+    step = [m.Progress("a", 0, (1,)), m.Progress("b", 0, (2,)), m.NeedProgram("p")]
+    bench.loop.send(*step)
+    assert m.decode_frame(m.engine_frame_decoder, bench.from_engine.take() or b"") == step
+    bench.loop.send()
+    assert bench.from_engine.take() is None
+
+
+def test_a_step_that_no_frame_holds_goes_message_by_message(bench: Bench) -> None:
+    half = m.Done("a", (m.Sample((70_000,) * (1 << 17), "length"),), m.Usage(), 0)
+    bench.loop.send(half, m.Done("b", half.samples, m.Usage(), 0))
+    sent = [m.engine_outbound_decoder.decode(bench.from_engine.take() or b"") for _ in range(2)]
+    assert [(type(message), message.request) for message in sent] == [
+        (m.Done, "a"),
+        (m.Done, "b"),
+    ]

@@ -133,3 +133,39 @@ def test_what_no_message_holds_is_an_error_in_both_directions(station: Station) 
     failed = m.gateway_decoder.decode(client.recv())
     assert isinstance(failed, m.Failed)
     assert "a message holds 2000" in failed.error.message
+
+
+def progress_of_two_clients(station: Station) -> tuple[list, list[m.EngineOutbound]]:
+    """Two streams of one client and one of another, all submitted; and what a step of the engine says of them, by turns."""
+    readers = [station.transport.dealer(station.addresses.clients, name) for name in (b"a", b"b")]
+    step: list[m.EngineOutbound] = []
+    for reader, name in ((readers[0], "1"), (readers[1], "2"), (readers[0], "3")):
+        reader.send(m.encode(m.Generate(name, segments=(m.Text("go"),), stream=True)))
+        submit = station.take_submit()
+        step.append(m.Progress(submit.request, 0, (ToyTokenizer().encode("x").ids[0],)))
+    for reader, num_accepted in zip(readers, (2, 1), strict=True):
+        for _ in range(num_accepted):
+            station.run_until(lambda reader=reader: bool(reader.poll(0)))
+            assert isinstance(m.gateway_decoder.decode(reader.recv()), m.Accepted)
+    return readers, step
+
+
+def test_each_client_gets_its_part_of_a_step_in_one_frame(station: Station) -> None:
+    readers, step = progress_of_two_clients(station)
+    station.engine_out.send(m.encode_frame(step))
+    station.run_until(lambda: all(reader.poll(0) for reader in readers))
+    got = [m.decode_frame(m.gateway_frame_decoder, reader.recv()) for reader in readers]
+    assert [[delta.request for delta in frame] for frame in got] == [["1", "3"], ["2"]]
+    assert not any(reader.poll(20) for reader in readers)
+
+
+def test_a_part_that_no_frame_holds_comes_message_by_message(station: Station) -> None:
+    readers, step = progress_of_two_clients(station)
+    station.server._max_bytes = 60
+    station.engine_out.send(m.encode_frame(step))
+    station.run_until(lambda: bool(readers[0].poll(0)))
+    first = m.gateway_decoder.decode(readers[0].recv())
+    station.run_until(lambda: bool(readers[0].poll(0)))
+    second = m.gateway_decoder.decode(readers[0].recv())
+    assert [type(first), type(second)] == [m.Delta, m.Delta]
+    assert [first.request, second.request] == ["1", "3"]

@@ -95,3 +95,12 @@ def test_equal_specs_have_equal_keys_and_kinds_never_collide() -> None:
     assert (
         len({spec_key(s) for s in (Regex("a"), JsonSchema("a"), Choice(("a",)), Regex("b"))}) == 4
     )
+
+
+def test_a_frame_holds_one_message_as_it_is_or_several_in_their_order() -> None:
+    deltas: list[m.GatewayMessage] = [m.Delta("a", 0, "x"), m.Delta("b", 0, "y"), m.Accepted("c")]
+    assert m.encode_frame(deltas[:1]) == m.encode(deltas[0])
+    for several in (deltas[:1], deltas):
+        assert m.decode_frame(m.gateway_frame_decoder, m.encode_frame(several)) == several
+    with pytest.raises(msgspec.DecodeError):
+        m.decode_frame(m.gateway_frame_decoder, m.encode_frame([m.Abort("a"), m.Abort("b")]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 
@@ -23,7 +24,14 @@ def main() -> int:
         settings,
         more_routes=PROBES,
         on_listening=lambda server: print(
-            json.dumps({"url": server.url, "pids": runtime.pids()}), flush=True
+            json.dumps(
+                {
+                    "url": server.url,
+                    "pids": runtime.pids(),
+                    "num_frozen": gc.get_freeze_count(),
+                }
+            ),
+            flush=True,
         ),
     )
 

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from ....errors import RadixError
+from ... import messages as m
 from ..context import ServerContext, server_of
 from ..json_answer import JsonAnswer
 from ..live_request import LiveRequest
 from ..openai.answers import ChatAnswer, Head, Notes
-from ..openai.bodies import ChatBody
+from ..openai.bodies import ChatBody, StreamOptions
 from ..openai.chat import ChatPlan, ChatStream, chat_answer, plan_chat
 from ..openai.frames import frames_of
 from ..openai.logprobs import NoTokens, TokenTable
 from ..openai.places import in_terms_of_body
 from ..openai.unsupported import ineffective_fields
 from ..request_body import ignored_headers, read_body
-from ..sse import DONE, event_stream, unless_gone
+from ..sse import DONE, Outlet, event_stream, unless_gone
 
 MAX_RELAXED = 16  # arguments of one request: each costs a compilation of all its tools
 
@@ -41,7 +43,14 @@ async def chat_completions(request: Request) -> Response:
     exchange = _Exchange(server, body, plan, Notes(ignored))
     headers = ignored_headers(ignored)
     if body.stream:
-        return event_stream(request, exchange.frames(), headers, is_accepted=exchange.is_accepted)
+        outlet = Outlet()
+        return event_stream(
+            request,
+            exchange.frames(outlet),
+            headers,
+            is_accepted=exchange.is_accepted,
+            outlet=outlet,
+        )
     return JsonAnswer(await unless_gone(request, exchange.whole()), headers=headers)
 
 
@@ -71,7 +80,7 @@ class _Exchange:
             else:
                 return chat_answer(self.plan, self._head(), finished, table, self.notes)
 
-    async def frames(self) -> AsyncGenerator[bytes, None]:
+    async def frames(self, outlet: Outlet) -> AsyncGenerator[bytes, None]:
         """The stream. Nothing is given out before the first text is there, so that an error still gets its status."""
         table = await self._table()
         options = self.body.stream_options
@@ -80,6 +89,7 @@ class _Exchange:
             try:
                 with self.server.start(self.plan.generate) as live:
                     self.live = live
+                    live.hand_over(partial(_write_at_once, outlet, stream, options))
                     async for delta in live:
                         if chunks := stream.push(delta):
                             yield frames_of(chunks, options)
@@ -109,6 +119,17 @@ class _Exchange:
         if self.plan.num_top_logprobs is None:
             return NoTokens()
         return await self.server.vocabulary.load()
+
+
+def _write_at_once(
+    outlet: Outlet, stream: ChatStream, options: StreamOptions | None, delta: m.Delta
+) -> bool:
+    """See `LiveRequest.hand_over`."""
+    if not outlet.is_open:
+        return False
+    if pushed := stream.push(delta):
+        outlet.write(frames_of(pushed, options))
+    return True
 
 
 ROUTES = (Route("/v1/chat/completions", chat_completions, methods=["POST"]),)

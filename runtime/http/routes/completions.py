@@ -28,7 +28,7 @@ from ..openai.logprobs import NoTokens, TokenTable
 from ..openai.places import in_terms_of_body
 from ..openai.unsupported import ineffective_fields
 from ..request_body import ignored_headers, read_body
-from ..sse import DONE, event_stream, unless_gone
+from ..sse import DONE, Outlet, event_stream, unless_gone
 
 
 async def completions(request: Request) -> Response:
@@ -42,7 +42,14 @@ async def completions(request: Request) -> Response:
     exchange = _Exchange(server, body, plan, Notes(ignored))
     headers = ignored_headers(ignored)
     if body.stream:
-        return event_stream(request, exchange.frames(), headers, is_accepted=exchange.is_accepted)
+        outlet = Outlet()
+        return event_stream(
+            request,
+            exchange.frames(outlet),
+            headers,
+            is_accepted=exchange.is_accepted,
+            outlet=outlet,
+        )
     return JsonAnswer(await unless_gone(request, exchange.whole()), headers=headers)
 
 
@@ -72,15 +79,24 @@ class _Exchange:
             raise self._in_terms_of_body(error) from None
         return completion_answer(self.plan, self._head(), finished, table, self.notes)
 
-    async def frames(self) -> AsyncGenerator[bytes, None]:
+    async def frames(self, outlet: Outlet) -> AsyncGenerator[bytes, None]:
         """The stream. Nothing is given out before the first text is there, so that an error still gets its status."""
         table = await self._table()
         options = self.body.stream_options
         stream = CompletionStream(self.plan, self._head(), table, self.notes)
         chunks = stream.begin()
+
+        def write_at_once(which: int, delta: m.Delta) -> bool:
+            if not outlet.is_open:
+                return False
+            if pushed := stream.push(which, delta):
+                outlet.write(frames_of(pushed, options))
+            return True
+
         try:
             with ExitStack() as stack:
                 group = self._start(stack)
+                group.hand_over(write_at_once)
                 async for which, delta in group:
                     chunks += stream.push(which, delta)
                     if chunks:

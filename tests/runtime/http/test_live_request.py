@@ -191,3 +191,72 @@ def test_the_results_of_a_group_are_in_order() -> None:
         assert [item async for item in group] == []
 
     asyncio.run(body())
+
+
+def test_text_that_comes_while_the_reader_waits_is_offered_first_and_read_where_it_is_not_taken() -> (
+    None
+):
+    async def body() -> None:
+        client = ManualClient()
+        live = LiveRequest(client, generate())
+        offered: list[str] = []
+
+        def take(delta: m.Delta) -> bool:
+            offered.append(delta.text)
+            return delta.text != "no"
+
+        live.hand_over(take)
+        client.delta("before")  # nobody waits
+        assert (await anext(live)).text == "before"
+        reading = asyncio.ensure_future(anext(live))
+        await asyncio.sleep(0)
+        for text in ("one", "two", "no", "behind"):  # the last has another before it
+            client.delta(text)
+        assert offered == ["one", "two", "no"]
+        assert (await reading).text == "nobehind"
+        client.delta("rest")  # the reader is busy with what it has
+        client.finish("whatever")
+        assert [delta.text async for delta in live] == ["rest"]
+        assert offered == ["one", "two", "no"]
+
+    asyncio.run(body())
+
+
+def test_in_a_group_text_is_offered_with_its_number_while_the_group_is_waited_for() -> None:
+    async def body() -> None:
+        client = ManualClient()
+        offered: list[tuple[int, str]] = []
+        with LiveGroup([LiveRequest(client, generate(name)) for name in "ab"]) as group:
+            group.hand_over(lambda which, delta: not offered.append((which, delta.text)))
+            client.delta("early", which=1)
+            assert (await anext(group))[1].text == "early"
+            reading = asyncio.ensure_future(anext(group))
+            await asyncio.sleep(0)
+            client.delta("x", which=1)
+            client.delta("y", which=0)
+            assert offered == [(1, "x"), (0, "y")]
+            client.finish("y", which=0)
+            client.finish("earlyx", which=1)
+            with pytest.raises(StopAsyncIteration):
+                await reading
+
+    asyncio.run(body())
+
+
+def test_an_error_in_taking_text_ends_the_request_and_reaches_its_reader() -> None:
+    async def body() -> None:
+        client = ManualClient()
+        live = LiveRequest(client, generate())
+
+        def take(delta: m.Delta) -> bool:
+            raise KeyError("a defect")
+
+        live.hand_over(take)
+        reading = asyncio.ensure_future(anext(live))
+        await asyncio.sleep(0)
+        client.delta("text")
+        with pytest.raises(KeyError):
+            await reading
+        assert client.futures[0].cancelled()
+
+    asyncio.run(body())

@@ -35,6 +35,7 @@ class Program:
     process: subprocess.Popen[str]
     url: str
     pids: dict[str, int]
+    num_frozen: int
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
@@ -56,7 +57,7 @@ def program(settings: dict[str, Any] | None = None, **config: Any) -> Iterator[P
     try:
         assert process.stdout is not None
         started = json.loads(process.stdout.readline())
-        yield Program(process, started["url"], started["pids"])
+        yield Program(process, **started)
     finally:
         process.kill()
         process.communicate()
@@ -181,3 +182,10 @@ def test_a_port_in_use_is_an_error_with_a_hint(slow_runtime: Runtime) -> None:
         HttpServer(slow_runtime.client, ServerSettings.create(port=first.address[1]))
     assert caught.value.place == "port"
     first.close()
+
+
+def test_what_stands_at_the_start_is_no_work_for_a_collection_while_streams_run() -> None:
+    with program() as served:
+        assert served.num_frozen > 10_000  # the modules alone are more
+        served.signal(signal.SIGTERM)
+        served.leaves_nothing()
