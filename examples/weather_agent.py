@@ -2,7 +2,7 @@
 
 $ python examples/weather_agent.py
 weather({"city":"Paris"}) = sunny, 21 degrees -> The weather in Paris is sunny, with a temperature of 21 degrees.
-local_time({"city":"Rome"}) = nine in the morning -> The local time in Rome is nine in the morning.
+local_time({"city":"Rome"}) = nine in the morning -> nine in the morning
 """
 
 from typing import Literal
@@ -13,6 +13,7 @@ from radixlm.lang.agent import agent_loop
 from radixlm.lang.tools import describe_tools
 
 QUESTIONS = ("What is the weather in Paris?", "Tell me the local time in Rome.")
+TASK = "You are a helpful assistant with tools. Answer in a sentence."
 City = Literal["Paris", "Rome", "Oslo"]
 
 
@@ -31,7 +32,7 @@ TOOLS = [weather, local_time]
 
 @function
 def ask(s: State, question: str) -> list[str]:
-    s += system(f"You answer with the help of tools.\n\n{describe_tools(TOOLS)}") + user(question)
+    s += system(f"{TASK}\n\n{describe_tools(TOOLS)}") + user(question)
     s += agent_loop(
         "answer",
         TOOLS,

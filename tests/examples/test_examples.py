@@ -24,6 +24,19 @@ NOTES = [
     '{"about":"name","value":"Ada"}', '{"about":"pet","value":"a dog Rex"}', '{"about":"nothing","value":""}',
     '{"about":"nothing","value":""}',
 ]  # fmt: skip
+
+
+def weather_answer(prompt: str) -> str:
+    """A call for the question of the prompt, and an answer where its result is there: both programs of a batch go on by themselves."""
+    for word, call, result, answer in (
+        ("weather in Paris", call_text("weather", city="Paris"), "sunny", "It is sunny."),
+        ("time in Rome", call_text("local_time", city="Rome"), "nine", "Nine."),
+    ):
+        if word in prompt:
+            return answer if result in prompt else call
+    raise ValueError(prompt)
+
+
 SCRIPTS: dict[str, dict[str, Any]] = {
     "hello": {"greeting": "Welcome, Ada!"},
     "fork_join": {"tip": ["Sleep well.", "Eat greens.", "Walk."], "plan": " a walk"},
@@ -52,14 +65,7 @@ SCRIPTS: dict[str, dict[str, Any]] = {
         "arguments": ['{"item":"bananas"}', '{"a":11,"b":3}'],
         "answer": " the end",
     },
-    "weather_agent": {
-        "answer": [
-            call_text("weather", city="Paris"),
-            call_text("local_time", city="Rome"),
-            "It is sunny.",
-            "Nine.",
-        ]
-    },
+    "weather_agent": {"answer": lambda request: weather_answer(request.prompt)},
     "ask_again": {
         "slogan": lambda request: "Ride far." if "refused" in request.prompt else "one two " * 4,
     },
