@@ -119,11 +119,11 @@ def test_a_product_that_is_quantized_where_it_is_made_has_the_same_bits_on_any_t
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("kv", KV)
-@pytest.mark.parametrize("num_heads", [4, 14])
+@pytest.mark.parametrize(("num_heads", "head_dim"), [(4, 40), (14, 40), (4, 32), (14, 32)])
 def test_long_rows_split_among_threads_have_the_bits_of_one_thread(
-    num_heads: int, kv: str, isa: str
+    num_heads: int, head_dim: int, kv: str, isa: str
 ) -> None:
-    weights = make_weights(ModelKind("f32", num_heads=num_heads, num_kv_heads=2, head_dim=40, rotary=40, num_layers=1))  # fmt: skip
+    weights = make_weights(ModelKind("f32", num_heads=num_heads, num_kv_heads=2, head_dim=head_dim, rotary=head_dim, num_layers=1))  # fmt: skip
     weights = replace(weights, shape=replace(weights.shape, context_length=1400))
     prefix, outcomes = ids_of(8, 1350), set()
     for num_threads in (1, 2, 5):
