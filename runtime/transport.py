@@ -5,8 +5,8 @@
     gateway PAIR  <--> PAIR   compile worker   a fresh pair for every worker, so nothing of a killed one arrives late
 
 The gateway (for the pair too) binds, the others connect, in any order of starting. Addresses are `ipc://` paths in a folder of mode
-0700; `inproc://` serves tests. A frame is one message in msgpack, or a list of those that one step
-brought, so that a reader wakes once for all streams; what does not decode is for the owner of the socket to answer or drop.
+0700; `inproc://` serves tests. A frame is one message in msgpack, or a list of those that one step brought,
+so that a reader wakes once for all streams; what does not decode is for the owner of the socket to answer or drop.
 
 `LoopSocket` ties a socket to an asyncio loop without a thread: ZMQ's file descriptor is edge-triggered, so after every wake-up and after
 every send the socket is read until it says "again". Owns socket options and readiness. Must not know the messages.
@@ -23,10 +23,9 @@ from pathlib import Path
 
 import zmq
 
-MESSAGES_PER_WAKE = 256  # then other callbacks of the loop get their turn
-CLIENT_HIGH_WATER = (
-    1000  # messages ZMQ holds for one slow client; beyond it the gateway's outbox coalesces
-)
+FRAMES_PER_WAKE = 256  # then other callbacks of the loop get their turn
+# frames ZMQ holds for one slow client, each with what a step brought all its streams; beyond it the gateway's outbox coalesces
+CLIENT_HIGH_WATER = 1000
 
 Frames = list[bytes]
 
@@ -193,13 +192,13 @@ class LoopSocket:
             self._waiting.popleft()
 
     def _receive_some(self) -> bool:
-        """Handle up to MESSAGES_PER_WAKE messages; True when more may be there."""
+        """Handle up to FRAMES_PER_WAKE frames; True when more may be there."""
         if self._on_frames is None:
             self._socket.getsockopt(
                 zmq.EVENTS
             )  # takes in what woke us, or the descriptor stays readable
             return False
-        for _ in range(MESSAGES_PER_WAKE):
+        for _ in range(FRAMES_PER_WAKE):
             if self._is_closed:
                 return False
             try:

@@ -142,19 +142,24 @@ class ChunkedAnswers:
             await self._app(scope, receive, send)
             return
 
+        in_chunks = False  # this answer: with its end the connection goes on to the next, whatever the application still does
+
         async def framed(message: Message) -> None:
-            if connection.in_chunks and message.get("more_body", False):
-                await connection.write_chunk(message.get("body", b""))
-                return
-            connection.in_chunks = False
+            nonlocal in_chunks
+            if in_chunks:
+                if message.get("more_body", False):
+                    await connection.write_chunk(message.get("body", b""))
+                    return
+                in_chunks = connection.in_chunks = False
             await send(message)
             if message["type"] == "http.response.start":
-                connection.in_chunks = _goes_in_chunks(scope, message)
+                in_chunks = connection.in_chunks = _goes_in_chunks(scope, message)
 
         try:
             await self._app(scope, receive, framed)
         finally:
-            connection.in_chunks = False
+            if in_chunks:
+                connection.in_chunks = False
 
 
 def _goes_in_chunks(scope: Scope, start: Message) -> bool:

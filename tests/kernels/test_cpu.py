@@ -29,6 +29,7 @@ KINDS = {
         "f32", hidden=40, inner=72, num_heads=6, num_kv_heads=3, head_dim=24, has_bias=True, rotary=16
     ),
     "4 bits with biases": ModelKind("q4", num_heads=3, num_kv_heads=1, head_dim=64, rotary=64, has_bias=True),
+    "4 bits, a product of whole spans": ModelKind("q4", hidden=96, inner=384, has_bias=True),
 }  # fmt: skip
 
 KV = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8}
@@ -102,12 +103,27 @@ def test_a_sequence_has_the_same_bits_in_any_batch_chunking_and_thread_count(
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("kv", KV)
-@pytest.mark.parametrize("num_heads", [4, 14])
-def test_long_rows_split_among_threads_have_the_bits_of_one_thread(
-    num_heads: int, kv: str, isa: str
+@pytest.mark.parametrize("stored", ["q4", "q8"])
+def test_a_product_that_is_quantized_where_it_is_made_has_the_same_bits_on_any_threads(
+    stored: str, isa: str
 ) -> None:
-    weights = make_weights(ModelKind("f32", num_heads=num_heads, num_kv_heads=2, head_dim=40, rotary=40, num_layers=1))  # fmt: skip
+    weights = make_weights(ModelKind(stored, hidden=96, inner=384, has_bias=True))
+    ids, outcomes = ids_of(3, 150), set()
+    for num_threads, chunks in ((1, [149, 1]), (2, [146, 4]), (7, [70, 72, 7, 1])):
+        model = NativeModel(weights, make_pool(weights), num_threads, isa)
+        row = Row(list(range(10)), ids)
+        parts = [model.forward(next_step([(row, n)], wanted="all")) for n in chunks]
+        outcomes.add(torch.cat(parts).numpy().tobytes())
+    assert len(outcomes) == 1
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kv", KV)
+@pytest.mark.parametrize(("num_heads", "head_dim"), [(4, 40), (14, 40), (4, 32), (14, 32)])
+def test_long_rows_split_among_threads_have_the_bits_of_one_thread(
+    num_heads: int, head_dim: int, kv: str, isa: str
+) -> None:
+    weights = make_weights(ModelKind("f32", num_heads=num_heads, num_kv_heads=2, head_dim=head_dim, rotary=head_dim, num_layers=1))  # fmt: skip
     weights = replace(weights, shape=replace(weights.shape, context_length=1400))
     prefix, outcomes = ids_of(8, 1350), set()
     for num_threads in (1, 2, 5):
@@ -226,6 +242,22 @@ def test_a_narrower_pool_costs_no_more_than_its_rounding(kv: str) -> None:
         model = NativeModel(weights, make_pool(weights, dtype=dtype), 2)
         found.append(model.logits(model.forward(next_step([(Row(list(range(8)), ids_of(6, 100)), 100)]))))  # fmt: skip
     assert 0 < (found[0] - found[1]).abs().max() < 0.1
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kv", KV)
+def test_a_token_that_is_not_a_number_spoils_no_token_before_it(kv: str, isa: str) -> None:
+    weights = make_weights(ModelKind("f32", num_heads=6, num_kv_heads=2, vocab=84))
+    assert isinstance(weights.embedding, torch.Tensor)
+    weights.embedding[83, 3] = torch.nan
+    ids = ids_of(7, 90)
+    model = NativeModel(weights, make_pool(weights, dtype=KV[kv]), 2, isa)
+    clean = model.forward(next_step([(Row(list(range(6)), ids), 90)], wanted="all"))
+    for place in (1, 16, 33, 62, 63, 64, 75):  # in one step with it, and most in one tile
+        spoiled = Row(list(range(6, 12)), [*ids[:place], 83, *ids[place + 1 :]])
+        found = model.forward(next_step([(spoiled, 90)], wanted="all"))
+        assert torch.equal(found[:place], clean[:place])
+        assert found[place:].isnan().all()
 
 
 def test_a_key_that_is_not_a_number_stays_one_in_int8() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from radixlm.runtime.loops import new_event_loop
 from radixlm.runtime.transport import (
-    MESSAGES_PER_WAKE,
+    FRAMES_PER_WAKE,
     Addresses,
     BlockingEnd,
     LoopSocket,
@@ -58,7 +58,7 @@ def test_a_client_and_a_gateway_exchange_messages_in_order(
     dealer = LoopSocket(
         loop, transport.dealer(address, b"me"), lambda frames: back.append(frames[0])
     )
-    count = 3 * MESSAGES_PER_WAKE
+    count = 3 * FRAMES_PER_WAKE
     for number in range(count):
         dealer.send(b"%d" % number)
     run_until(loop, lambda: len(back) == count)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from http_server import Served, read_all, served
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -33,7 +35,32 @@ async def without_body(request: Request) -> Response:
     return Response(status_code=204)
 
 
+next_begun, has_left = asyncio.Event(), asyncio.Event()
+
+
+async def that_lingers(request: Request) -> Response:
+    """Its application goes on behind the end of its answer, until the next one has begun."""
+
+    async def linger() -> None:
+        await next_begun.wait()
+        asyncio.get_running_loop().call_later(0.01, has_left.set)
+
+    return StreamingResponse(_pieces(), background=BackgroundTask(linger))
+
+
+async def behind_it(request: Request) -> Response:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"begun"
+        next_begun.set()
+        await has_left.wait()
+        yield b"in chunks" if request.state.connection.takes_chunks else b"not in chunks"
+
+    return StreamingResponse(pieces())
+
+
 ROUTES = (
+    Route("/lingers", that_lingers, methods=["GET"]),
+    Route("/behind", behind_it, methods=["GET"]),
     Route("/unknown", of_unknown_length, methods=["GET"]),
     Route("/known", of_known_length, methods=["GET"]),
     Route("/nothing", without_body, methods=["GET"]),
@@ -91,3 +118,12 @@ def test_the_next_answer_on_a_kept_connection_is_framed_by_its_own_kind(server: 
             answer += connection.recv(65536)
         _, _, body = answer.partition(b"\r\n\r\n")
     assert body == WHOLE
+
+
+def test_an_application_that_outlives_its_answer_leaves_the_next_one_alone(server: Served) -> None:
+    connection = server.connect()
+    both = (("/lingers", ""), ("/behind", "connection: close\r\n"))
+    requests = [f"GET {path} HTTP/1.1\r\nhost: x\r\n{close}\r\n" for path, close in both]
+    connection.sendall("".join(requests).encode())
+    _, _, answer = read_all(connection).rpartition(b"\r\n\r\n5\r\n")
+    assert answer == b"begun\r\n9\r\nin chunks\r\n0\r\n\r\n"
