@@ -130,10 +130,13 @@ def serve(
         with _signals(runtime, server):
             gc.collect()
             gc.freeze()  # modules and routes stay: a collection that looked at them (33 ms) would hold up every stream
-            running = runtime.on_loop(server.run())
-            on_listening(server)
-            running.result()
-            runtime.close()  # a signal that comes meanwhile must not cut this short
+            try:
+                running = runtime.on_loop(server.run())
+                on_listening(server)
+                running.result()
+                runtime.close()  # a signal that comes meanwhile must not cut this short
+            finally:
+                gc.unfreeze()
     return 0
 
 

@@ -24,8 +24,8 @@ struct PairBlock {
   const uint16_t* values[kChunks] = {};
   int num_chunks = 0;
 
-  // Of block `index` of a sequence with these pages, of which `num_visible` keys are seen. Returns how many keys of it are.
-  int find(const Shape& s, const uint16_t* layer_keys, const uint16_t* layer_values, const int32_t* pages, int head, int index, int num_visible) {
+  // Of block `index` of a sequence with these pages, of which `num_visible` keys are seen.
+  void find(const Shape& s, const uint16_t* layer_keys, const uint16_t* layer_values, const int32_t* pages, int head, int index, int num_visible) {
     const int first = index * kKeyBlock, count = std::clamp(num_visible - first, 0, kKeyBlock);
     num_chunks = (count + kChunk - 1) / kChunk;
     for (int c = 0; c < num_chunks; ++c) {
@@ -34,7 +34,6 @@ struct PairBlock {
       keys[c] = layer_keys + cells + size_t(offset) * 2;
       values[c] = layer_values + cells + size_t(offset) * s.head_dim;
     }
-    return count;
   }
 };
 
