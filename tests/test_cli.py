@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run
 from toy_engine import open_toy
 
 import radixlm
@@ -30,16 +31,6 @@ COMMANDS = (
     "doctor",
     "grammar",
 )
-
-
-def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "radixlm", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=cwd,
-    )
 
 
 def test_help_names_the_commands_and_loads_nothing_heavy() -> None:

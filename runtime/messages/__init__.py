@@ -141,8 +141,6 @@ __all__ = [
     "encode_frame",
     "engine_frame_decoder",
     "engine_inbound_decoder",
-    "engine_outbound_decoder",
-    "gateway_decoder",
     "gateway_frame_decoder",
     "sum_usage",
     "worker_decoder",
@@ -170,12 +168,8 @@ def decode_frame(decoder: msgspec.msgpack.Decoder[M | list[M]], data: bytes) -> 
 
 
 client_decoder: msgspec.msgpack.Decoder[ClientMessage] = msgspec.msgpack.Decoder(ClientMessage)
-gateway_decoder: msgspec.msgpack.Decoder[GatewayMessage] = msgspec.msgpack.Decoder(GatewayMessage)
 engine_inbound_decoder: msgspec.msgpack.Decoder[EngineInbound] = msgspec.msgpack.Decoder(
     EngineInbound
-)
-engine_outbound_decoder: msgspec.msgpack.Decoder[EngineOutbound] = msgspec.msgpack.Decoder(
-    EngineOutbound
 )
 gateway_frame_decoder: msgspec.msgpack.Decoder[GatewayMessage | list[GatewayMessage]] = (
     msgspec.msgpack.Decoder(GatewayMessage | list[GatewayMessage])

@@ -66,7 +66,7 @@ def test_messages_go_in_steps_go_out_and_idling_comes_once_after_work(bench: Ben
     for _ in range(5):
         bench.loop.turn(0.0)
     assert [type(message) for message in bench.core.received] == [m.Submit, m.Cancel]
-    sent = [m.engine_outbound_decoder.decode(bench.from_engine.take() or b"") for _ in range(3)]
+    sent = [m.engine_frame_decoder.decode(bench.from_engine.take() or b"") for _ in range(3)]
     assert sent == [m.NeedProgram(f"step {number}") for number in (2, 1, 0)]
     assert bench.from_engine.take() is None
     assert bench.core.num_idle == 1
@@ -111,7 +111,7 @@ def test_a_base_seed_gives_the_same_row_of_seeds_and_none_gives_others() -> None
 
 def test_an_answer_that_no_message_holds_becomes_an_error(bench: Bench) -> None:
     bench.loop.send(m.Done("a", (m.Sample((70_000,) * (1 << 19), "length"),), m.Usage(), 0))
-    failed = m.engine_outbound_decoder.decode(bench.from_engine.take() or b"")
+    failed = m.engine_frame_decoder.decode(bench.from_engine.take() or b"")
     assert isinstance(failed, m.EngineFailed)
     assert (failed.request, failed.error.name) == ("a", "ServiceError")
     assert f"a message holds {1 << 20}" in failed.error.message
@@ -128,7 +128,7 @@ def test_what_one_step_brings_arrives_as_one_frame(bench: Bench) -> None:
 def test_a_step_that_no_frame_holds_goes_message_by_message(bench: Bench) -> None:
     half = m.Done("a", (m.Sample((70_000,) * (1 << 17), "length"),), m.Usage(), 0)
     bench.loop.send(half, m.Done("b", half.samples, m.Usage(), 0))
-    sent = [m.engine_outbound_decoder.decode(bench.from_engine.take() or b"") for _ in range(2)]
+    sent = [m.engine_frame_decoder.decode(bench.from_engine.take() or b"") for _ in range(2)]
     assert [(type(message), message.request) for message in sent] == [
         (m.Done, "a"),
         (m.Done, "b"),

@@ -79,7 +79,7 @@ def test_a_reader_that_stops_is_bounded_and_gets_everything_when_it_reads_again(
 
     def read() -> bool:
         while reader.poll(0):
-            got.append(m.gateway_decoder.decode(reader.recv()))
+            got.append(m.gateway_frame_decoder.decode(reader.recv()))
         return bool(got) and isinstance(got[-1], m.Finished)
 
     station.run_until(read)
@@ -114,7 +114,7 @@ def test_garbage_from_the_engines_side_is_dropped(station: Station) -> None:
     client = station.transport.dealer(station.addresses.clients, b"me")
     client.send(m.encode(m.Hello("me")))
     station.run_until(lambda: bool(client.poll(0)))
-    assert isinstance(m.gateway_decoder.decode(client.recv()), m.Ready)
+    assert isinstance(m.gateway_frame_decoder.decode(client.recv()), m.Ready)
 
 
 def test_what_no_message_holds_is_an_error_in_both_directions(station: Station) -> None:
@@ -122,7 +122,7 @@ def test_what_no_message_holds_is_an_error_in_both_directions(station: Station) 
     client = station.transport.dealer(station.addresses.clients, b"me")
     client.send(m.encode(m.Generate("long", segments=(m.Text("abn x" * 1000),))))
     station.run_until(lambda: bool(client.poll(0)))
-    failed = m.gateway_decoder.decode(client.recv())
+    failed = m.gateway_frame_decoder.decode(client.recv())
     assert isinstance(failed, m.Failed)
     assert (failed.request, failed.error.name) == ("long", "PromptError")
     client.send(m.encode(m.Generate("wide", segments=(m.Text("go"),))))
@@ -130,7 +130,7 @@ def test_what_no_message_holds_is_an_error_in_both_directions(station: Station) 
     sample = m.Sample(tuple(ToyTokenizer().encode("abn x" * 1000).ids), "length")
     station.engine_out.send(m.encode(m.Done(submit.request, (sample,), m.Usage(), 0)))
     station.run_until(lambda: bool(client.poll(0)))
-    failed = m.gateway_decoder.decode(client.recv())
+    failed = m.gateway_frame_decoder.decode(client.recv())
     assert isinstance(failed, m.Failed)
     assert "a message holds 2000" in failed.error.message
 
@@ -146,7 +146,7 @@ def progress_of_two_clients(station: Station) -> tuple[list, list[m.EngineOutbou
     for reader, num_accepted in zip(readers, (2, 1), strict=True):
         for _ in range(num_accepted):
             station.run_until(lambda reader=reader: bool(reader.poll(0)))
-            assert isinstance(m.gateway_decoder.decode(reader.recv()), m.Accepted)
+            assert isinstance(m.gateway_frame_decoder.decode(reader.recv()), m.Accepted)
     return readers, step
 
 
@@ -164,8 +164,8 @@ def test_a_part_that_no_frame_holds_comes_message_by_message(station: Station) -
     station.server._max_bytes = 60
     station.engine_out.send(m.encode_frame(step))
     station.run_until(lambda: bool(readers[0].poll(0)))
-    first = m.gateway_decoder.decode(readers[0].recv())
+    first = m.gateway_frame_decoder.decode(readers[0].recv())
     station.run_until(lambda: bool(readers[0].poll(0)))
-    second = m.gateway_decoder.decode(readers[0].recv())
+    second = m.gateway_frame_decoder.decode(readers[0].recv())
     assert [type(first), type(second)] == [m.Delta, m.Delta]
     assert [first.request, second.request] == ["1", "3"]

@@ -127,7 +127,7 @@ def test_malformed_bytes_on_every_socket_change_nothing(runtime: Runtime) -> Non
         intruder.send(data)
     intruder.send_multipart([b"a", b"b", b"c"])
     assert intruder.poll(int(WAIT_S * 1000))
-    assert isinstance(m.gateway_decoder.decode(intruder.recv()), m.Failed)
+    assert isinstance(m.gateway_frame_decoder.decode(intruder.recv()), m.Failed)
     liar = transport.push(addresses.from_engine, bind=False)
     liar.send(b"\xc1")
     liar.send(m.encode(m.Done("nobody", (), m.Usage(), 0)))

@@ -213,7 +213,7 @@ class Driver:
         self.num_steps += 1
         for message in outbox:
             assert (
-                m.engine_outbound_decoder.decode(m.encode(message)) == message
+                m.engine_frame_decoder.decode(m.encode(message)) == message
             )  # everything crosses the wire
             if isinstance(message, m.Done | m.EngineFailed):
                 if message.request in self.answers and is_aborted(message):

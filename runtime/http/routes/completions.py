@@ -13,7 +13,7 @@ from starlette.routing import Route
 from ....errors import RadixError
 from ... import messages as m
 from ..context import ServerContext, server_of
-from ..json_answer import JsonAnswer
+from ..exchange import answer_exchange
 from ..live_request import LiveGroup, answer_of
 from ..openai.answers import Head, Notes, TextAnswer
 from ..openai.bodies import CompletionBody
@@ -27,8 +27,8 @@ from ..openai.frames import frames_of
 from ..openai.logprobs import NoTokens, TokenTable
 from ..openai.places import in_terms_of_body
 from ..openai.unsupported import ineffective_fields
-from ..request_body import ignored_headers, read_body
-from ..sse import DONE, Outlet, event_stream, unless_gone
+from ..request_body import read_body
+from ..sse import DONE, Outlet
 
 
 async def completions(request: Request) -> Response:
@@ -40,17 +40,7 @@ async def completions(request: Request) -> Response:
     plan = plan_completion(body, server.client.new_id, namespace)
     ignored = (*unknown, *ineffective_fields(body))
     exchange = _Exchange(server, body, plan, Notes(ignored))
-    headers = ignored_headers(ignored)
-    if body.stream:
-        outlet = Outlet()
-        return event_stream(
-            request,
-            exchange.frames(outlet),
-            headers,
-            is_accepted=exchange.is_accepted,
-            outlet=outlet,
-        )
-    return JsonAnswer(await unless_gone(request, exchange.whole()), headers=headers)
+    return await answer_exchange(request, exchange, ignored, is_streamed=bool(body.stream))
 
 
 @dataclass(slots=True)
