@@ -20,8 +20,9 @@ K/V pool: one tensor, so that a page copy is one operation for all layers.
              |  |  `-- slots: position p of sequence s lies at page_tables[s, p // page_size] * page_size + p % page_size
              |  `----- 0 keys (rotated), 1 values
              `-------- layer
-    scales  [L, 2, N, Hk]        of an int8 pool: a token's head is its codes times its scale, amax / 127. Quantized when it is stored, by
-                                 itself, so its bits do not depend on what is stored beside it
+    scales  [L, 2, N, Hk]        of an int8 pool: a token's head is its codes times its scale, for keys amax / 127, for values that rounded up
+                                 to a power of two. Quantized when it is stored, by itself, so its bits do not depend on what is stored
+                                 beside it. Keys (and the queries that meet them) are first multiplied by a Hadamard matrix
 
 Precision: every op computes in float32 whatever the storage type, sums included; a result is rounded once, when it is stored as the
 weights' type. Logits are float32 always. Rotary pairs are adjacent dimensions (2i, 2i+1) of a head: loaders order rows so.

@@ -62,7 +62,8 @@ class EngineConfig:
     )
     dtype: str = _option("float32", "type of activations: float32, bfloat16 or float16")
     kv_dtype: str = _option(
-        "auto", "type of keys and values: auto (what the kernels prefer), float32, bfloat16 or int8"
+        "auto",
+        "type of keys and values: float32, bfloat16 or int8; auto: what the kernels prefer (the native ones: int8 beside quantized weights, else bfloat16)",
     )
     context_length: int = _option(0, "cap on the model's context in tokens; 0: the model's own", 0)
     # -- memory and scheduling

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..kernels.cpu.decoder import NativeDecoder
-from ..kernels.cpu.library import instruction_sets, load
+from ..kernels.cpu.library import KINDS, instruction_sets, load
 from ..kernels.cpu.packed import PackedModel
 from ..kernels.cpu.pool import KV_KINDS, allocate, page_bytes
 from .model_files import ModelFiles
@@ -25,9 +25,6 @@ from .runner_protocol import ModelFacts
 from .runner_steps import Masks, sample_step, step_batch
 
 Sample = Callable[[F32, SamplingBatch, "U32 | None", ScoreRows], StepResult]
-
-KV_DTYPE = "bfloat16"
-"""Of keys and values where none is asked for."""
 
 SCORED_ROWS_PER_CHUNK = 64
 """Rows of the head computed at a time when rows are only scored: 12 MiB of logits for a vocabulary of 49,152."""
@@ -56,7 +53,7 @@ class NativeRunner:
         kv_bytes: int = 0,
         page_size: int = 16,
         dtype: str = "float32",
-        kv_dtype: str = KV_DTYPE,
+        kv_dtype: str = "auto",
         threads: int = 1,
         pin_threads: bool = False,
         kv_ready_bytes: int = 0,
@@ -65,6 +62,7 @@ class NativeRunner:
         sample: Sample | None = None,
     ) -> None:
         shape = packed.shape
+        kv_dtype = preferred_kv_dtype(packed) if kv_dtype == "auto" else kv_dtype
         check_instruction_set(instruction_set)
         num_bytes = page_bytes(shape, page_size, kv_dtype)
         num_pages = num_pages or kv_bytes // max(num_bytes, 1)
@@ -135,6 +133,12 @@ def can_serve(dtype: str, kv_dtype: str) -> bool:
     return missing_library() is None
 
 
+def preferred_kv_dtype(packed: PackedModel) -> str:
+    """Of keys and values where none is asked for: int8 beside weights that are codes too, else bfloat16."""
+    floats = {KINDS[name] for name in ("f32", "bf16", "f16")}
+    return "bfloat16" if packed.layers[0]["qkv"]["kind"] in floats else "int8"
+
+
 def check_instruction_set(name: str) -> None:
     """ConfigError for a name that is not empty and no instruction set of this machine. OSError where the kernels were not built."""
     usable = instruction_sets(load())
@@ -176,7 +180,7 @@ def open_native_runner(
         kv_bytes=kv_bytes,
         page_size=page_size,
         dtype=dtype,
-        kv_dtype=KV_DTYPE if kv_dtype == "auto" else kv_dtype,
+        kv_dtype=kv_dtype,
         threads=threads,
         pin_threads=pin_threads,
         kv_ready_bytes=kv_ready_bytes,

@@ -1,9 +1,12 @@
 """Reference of the small ops: norms, rotary embedding with the K/V write, SiLU gate, page copies.
 
-Plain torch, float32 arithmetic. Sources: RMSNorm, Zhang and Sennrich 2019; rotary embedding, Su et al. 2021; SwiGLU, Shazeer 2020.
+Plain torch, float32 arithmetic. Sources: RMSNorm, Zhang and Sennrich 2019; rotary embedding, Su et al. 2021; SwiGLU, Shazeer 2020; keys
+spread before they are rounded, QuaRot (Ashkboos et al. 2024).
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 import torch
@@ -11,6 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..ops import I32, KvPool
+
+SMALLEST_SCALE = 2.0**-60
+"""Of a value of an int8 pool: a head of a token whose values are all that small is 0."""
 
 
 def rms_norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
@@ -48,23 +54,62 @@ def rotate(heads: Tensor, factors: Tensor) -> Tensor:
 def rotate_and_store(
     qkv: Tensor, num_heads: int, kv: KvPool, layer: int, factors: Tensor, slot_ids: Tensor
 ) -> Tensor:
-    """Split [T, (Hq + 2 Hk) * D], turn queries and keys, write K/V of the layer at slot_ids; returns queries [T, Hq, D]."""
+    """Split [T, (Hq + 2 Hk) * D], turn queries and keys, write K/V of the layer at slot_ids; returns queries [T, Hq, D].
+
+    An int8 pool: queries and keys are spread (see `spread`), so that their products are what they were.
+    """
     num_kv_heads, head_dim = kv.storage.shape[3:]
     heads = qkv.view(qkv.shape[0], -1, head_dim)
     turned = rotate(heads[:, : num_heads + num_kv_heads], factors)
-    for kind, x in enumerate((turned[:, num_heads:], heads[:, num_heads + num_kv_heads :])):
-        if kv.scales is not None:
-            x, scales = quantize_heads(x)
-            kv.scales[layer, kind].index_copy_(0, slot_ids, scales)
-        kv.storage[layer, kind].index_copy_(0, slot_ids, x.to(kv.storage.dtype))
+    values = heads[:, num_heads + num_kv_heads :]
+    if kv.scales is None:
+        for kind, x in enumerate((turned[:, num_heads:], values)):
+            kv.storage[layer, kind].index_copy_(0, slot_ids, x.to(kv.storage.dtype))
+        return turned[:, :num_heads]
+    turned = spread(turned)
+    for kind, x in enumerate((turned[:, num_heads:], values)):
+        scales = key_scales(x) if kind == 0 else value_scales(x)
+        kv.scales[layer, kind].index_copy_(0, slot_ids, scales)
+        kv.storage[layer, kind].index_copy_(0, slot_ids, quantize_heads(x, scales))
     return turned[:, :num_heads]
 
 
-def quantize_heads(x: Tensor) -> tuple[Tensor, Tensor]:
-    """int8 codes [T, H, D] and scales [T, H] of heads: each by its own amax / 127."""
-    most = x.float().abs().amax(-1)
-    codes = (x.float() * (127 / most.where(most > 0, 1))[..., None]).round()
-    return codes.to(torch.int8), most / 127
+def spread(heads: Tensor) -> Tensor:
+    """Heads [T, H, D] times the orthonormal Hadamard matrix of the largest power of two that divides D, block by block.
+
+    A key has a few large dimensions; spread over all, they leave a scale that all share its precision. Returns the type of `heads`.
+    """
+    head_dim = heads.shape[-1]
+    size = head_dim & -head_dim
+    blocks = heads.float().unflatten(-1, (-1, size)) @ _hadamard(size).to(heads.device)
+    return blocks.flatten(-2).to(heads.dtype)
+
+
+@cache
+def _hadamard(size: int) -> Tensor:
+    matrix = torch.ones(1, 1)
+    while len(matrix) < size:
+        above = torch.cat((matrix, matrix), dim=1)
+        matrix = torch.cat((above, torch.cat((matrix, -matrix), dim=1)))
+    return matrix / size**0.5
+
+
+def key_scales(x: Tensor) -> Tensor:
+    """[T, H] of heads [T, H, D]: the largest magnitude / 127."""
+    return x.float().abs().amax(-1) / 127
+
+
+def value_scales(x: Tensor) -> Tensor:
+    """The same rounded up to a power of two, so that attention may move it into the exponent of a weight; at least SMALLEST_SCALE."""
+    fractions, exponents = torch.frexp(key_scales(x))
+    powers = torch.ldexp(torch.ones_like(fractions), exponents - (fractions == 0.5).int())
+    return powers.clamp(min=SMALLEST_SCALE).where(fractions.isfinite(), fractions)
+
+
+def quantize_heads(x: Tensor, scales: Tensor) -> Tensor:
+    """int8 codes [T, H, D] of heads in units of their scales [T, H]; 0 where a scale is 0."""
+    inverses = (1 / scales).where(scales > 0, 0.0)
+    return (x.float() * inverses[..., None]).round().clamp(-127, 127).to(torch.int8)
 
 
 def silu_mul(gate_up: Tensor) -> Tensor:

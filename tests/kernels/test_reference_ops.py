@@ -143,7 +143,13 @@ def test_an_int8_pool_holds_each_head_of_a_token_by_its_own_scale(
     slots = torch.randperm(16)[:rows]
     for kv in (exact, rounded):
         elementwise.rotate_and_store(qkv, heads, kv, 0, factors, slots)
-    assert torch.equal(rounded.scales, exact.storage.abs().amax(-1) / 127)
+    exact.storage[:, 0] = elementwise.spread(exact.storage[0, 0])
+    share = rounded.scales * 127 / exact.storage.abs().amax(-1)
+    assert torch.allclose(share[:, 0, slots], torch.ones(()))
+    assert (share[:, 1, slots].nan_to_num(1.0) >= 1).all()
+    assert (torch.frexp(rounded.scales[:, 1, slots])[0] == 0.5).all()
+    shares = share[:, 1, slots][exact.storage[:, 1, slots].any(-1)]
+    assert (shares < 2).all()
     error = (rounded.storage * rounded.scales[..., None] - exact.storage).abs()
     assert (error <= rounded.scales[..., None] * 0.501).all()
 

@@ -51,23 +51,6 @@ inline void merge_values(float* out, F8 block, const float* factors) {
   store8(out, fma8(load8(out), all8(factors[0]), mul(block, all8(factors[1]))));
 }
 
-// A head's key or value as int8 times the scale that is returned, amax / 127; not a number if one of them is not.
-inline float quantize_head(const float* x, int head_dim, int8_t* codes) {
-  F8 most = zero8(), nothing = zero8();
-  for (int d = 0; d < head_dim; d += 8) {
-    most = max8(most, abs8(load8(x + d)));
-    nothing = fma8(load8(x + d), zero8(), nothing);
-  }
-  const float amax = max_of(most);
-  const F8 inverse = all8(amax > 0.0f ? 127.0f / amax : 0.0f);
-  for (int d = 0; d < head_dim; d += 8) {
-    float rounded[8];
-    store8(rounded, round8(mul(load8(x + d), inverse)));
-    for (int k = 0; k < 8; ++k) codes[d + k] = int8_t(rounded[k]);
-  }
-  return amax / 127.0f + sum_of(nothing);
-}
-
 // Up to 64 keys and values of one head, each at its own place. Keys of int8 count times their scale, values likewise. What lies at `ahead`
 // is fetched into the cache meanwhile.
 template <class Stored>

@@ -81,6 +81,11 @@ inline F8 load8(const uint16_t* p) {  // bf16
 inline F8 load8(const int8_t* p) { return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)p)))}; }
 inline F8 load8_half(const uint16_t* p) { return {_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p))}; }
 inline void store8(float* p, F8 a) { _mm256_storeu_ps(p, a.v); }
+inline void store8(int8_t* p, F8 a) {  // rounded to even
+  const __m256i words = _mm256_cvtps_epi32(a.v);
+  const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  _mm_storel_epi64((__m128i*)p, _mm_packs_epi16(halves, halves));
+}
 inline F8 add(F8 a, F8 b) { return {_mm256_add_ps(a.v, b.v)}; }
 inline F8 sub(F8 a, F8 b) { return {_mm256_sub_ps(a.v, b.v)}; }
 inline F8 mul(F8 a, F8 b) { return {_mm256_mul_ps(a.v, b.v)}; }
@@ -113,6 +118,9 @@ inline F8 load8_half(const uint16_t* p) {
   return {vcvt_f32_f16(vget_low_f16(x)), vcvt_high_f32_f16(x)};
 }
 inline void store8(float* p, F8 a) { vst1q_f32(p, a.v), vst1q_f32(p + 4, a.w); }
+inline void store8(int8_t* p, F8 a) {  // rounded to even
+  vst1_s8(p, vqmovn_s16(vcombine_s16(vqmovn_s32(vcvtnq_s32_f32(a.v)), vqmovn_s32(vcvtnq_s32_f32(a.w)))));
+}
 inline F8 add(F8 a, F8 b) { return {vaddq_f32(a.v, b.v), vaddq_f32(a.w, b.w)}; }
 inline F8 sub(F8 a, F8 b) { return {vsubq_f32(a.v, b.v), vsubq_f32(a.w, b.w)}; }
 inline F8 mul(F8 a, F8 b) { return {vmulq_f32(a.v, b.v), vmulq_f32(a.w, b.w)}; }
@@ -140,6 +148,9 @@ inline F8 load8(const uint16_t* p) { RADIX_EACH(from_bf16(p[i])); }
 inline F8 load8(const int8_t* p) { RADIX_EACH(float(p[i])); }
 inline F8 load8_half(const uint16_t* p) { RADIX_EACH(from_half(p[i])); }
 inline void store8(float* p, F8 a) { std::memcpy(p, a.v, 32); }
+inline void store8(int8_t* p, F8 a) {  // rounded to even
+  for (int i = 0; i < 8; ++i) p[i] = int8_t(std::nearbyint(a.v[i]));
+}
 inline F8 add(F8 a, F8 b) { RADIX_EACH(a.v[i] + b.v[i]); }
 inline F8 sub(F8 a, F8 b) { RADIX_EACH(a.v[i] - b.v[i]); }
 inline F8 mul(F8 a, F8 b) { RADIX_EACH(a.v[i] * b.v[i]); }
@@ -176,6 +187,27 @@ inline float max_of(F8 a) {
   best = v[0];
   for (int i = 1; i < 8; ++i) best = v[i] > best ? v[i] : best;
   return best;
+}
+
+// The 8 x 8 Hadamard matrix times a vector, not scaled.
+inline F8 hadamard8(F8 a) {
+#if defined(__AVX2__)
+  const auto step = [](__m256 x, __m256 partner, __m256 signs) { return _mm256_fmadd_ps(x, signs, partner); };
+  a.v = step(a.v, _mm256_permute_ps(a.v, 0xb1), _mm256_setr_ps(1, -1, 1, -1, 1, -1, 1, -1));
+  a.v = step(a.v, _mm256_permute_ps(a.v, 0x4e), _mm256_setr_ps(1, 1, -1, -1, 1, 1, -1, -1));
+  a.v = step(a.v, _mm256_permute2f128_ps(a.v, a.v, 1), _mm256_setr_ps(1, 1, 1, 1, -1, -1, -1, -1));
+  return a;
+#else
+  float x[8];
+  store8(x, a);
+  for (int stride = 1; stride < 8; stride *= 2)
+    for (int i = 0; i < 8; ++i)
+      if (!(i & stride)) {
+        const float first = x[i], second = x[i + stride];
+        x[i] = first + second, x[i + stride] = first - second;
+      }
+  return load8(x);
+#endif
 }
 
 // Sums of eight vectors, each in the order of `sum_of`.
