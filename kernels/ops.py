@@ -22,7 +22,7 @@ K/V pool: one tensor, so that a page copy is one operation for all layers.
              `-------- layer
     scales  [L, 2, N, Hk]        of an int8 pool: a token's head is its codes times its scale, for keys amax / 127, for values that rounded up
                                  to a power of two. Quantized when it is stored, by itself, so its bits do not depend on what is stored
-                                 beside it. Keys (and the queries that meet them) are first multiplied by a Hadamard matrix
+                                 beside it. Keys and values are first multiplied by a Hadamard matrix, as are queries
 
 Precision: every op computes in float32 whatever the storage type, sums included; a result is rounded once, when it is stored as the
 weights' type. Logits are float32 always. Rotary pairs are adjacent dimensions (2i, 2i+1) of a head: loaders order rows so.

@@ -109,7 +109,8 @@ class ReferenceOps:
 
     def attention(self, q: Tensor, layer: int, kv: KvPool, meta: ReferenceMeta) -> Tensor:
         """See Ops."""
-        return attention(q, layer, kv, meta.plan, self._attend)
+        mixed = attention(q, layer, kv, meta.plan, self._attend)
+        return mixed if kv.scales is None else elementwise.spread(mixed.view(q.shape)).flatten(1)
 
     def silu_mul(self, gate_up: Tensor) -> Tensor:
         """See Ops."""

@@ -1,6 +1,6 @@
 """Reference of the small ops: norms, rotary embedding with the K/V write, SiLU gate, page copies.
 
-Plain torch, float32 arithmetic. Sources: RMSNorm, Zhang and Sennrich 2019; rotary embedding, Su et al. 2021; SwiGLU, Shazeer 2020; keys
+Plain torch, float32 arithmetic. Sources: RMSNorm, Zhang and Sennrich 2019; rotary embedding, Su et al. 2021; SwiGLU, Shazeer 2020; heads
 spread before they are rounded, QuaRot (Ashkboos et al. 2024).
 """
 
@@ -56,7 +56,7 @@ def rotate_and_store(
 ) -> Tensor:
     """Split [T, (Hq + 2 Hk) * D], turn queries and keys, write K/V of the layer at slot_ids; returns queries [T, Hq, D].
 
-    An int8 pool: queries and keys are spread (see `spread`), so that their products are what they were.
+    An int8 pool: queries, keys and values are spread (see `spread`); so are the values that attention mixes of them.
     """
     num_kv_heads, head_dim = kv.storage.shape[3:]
     heads = qkv.view(qkv.shape[0], -1, head_dim)
@@ -67,7 +67,7 @@ def rotate_and_store(
             kv.storage[layer, kind].index_copy_(0, slot_ids, x.to(kv.storage.dtype))
         return turned[:, :num_heads]
     turned = spread(turned)
-    for kind, x in enumerate((turned[:, num_heads:], values)):
+    for kind, x in enumerate((turned[:, num_heads:], spread(values))):
         scales = key_scales(x) if kind == 0 else value_scales(x)
         kv.scales[layer, kind].index_copy_(0, slot_ids, scales)
         kv.storage[layer, kind].index_copy_(0, slot_ids, quantize_heads(x, scales))
@@ -77,7 +77,8 @@ def rotate_and_store(
 def spread(heads: Tensor) -> Tensor:
     """Heads [T, H, D] times the orthonormal Hadamard matrix of the largest power of two that divides D, block by block.
 
-    A key has a few large dimensions; spread over all, they leave a scale that all share its precision. Returns the type of `heads`.
+    Some dimensions are far larger than the others; spread over all, they leave a scale that all share its precision. Products of two spread
+    heads are what they were, and a head spread twice is the head. Returns the type of `heads`.
     """
     head_dim = heads.shape[-1]
     size = head_dim & -head_dim

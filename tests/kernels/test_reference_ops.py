@@ -143,7 +143,7 @@ def test_an_int8_pool_holds_each_head_of_a_token_by_its_own_scale(
     slots = torch.randperm(16)[:rows]
     for kv in (exact, rounded):
         elementwise.rotate_and_store(qkv, heads, kv, 0, factors, slots)
-    exact.storage[:, 0] = elementwise.spread(exact.storage[0, 0])
+    exact.storage[:] = elementwise.spread(exact.storage.flatten(0, 1)).view_as(exact.storage)
     share = rounded.scales * 127 / exact.storage.abs().amax(-1)
     assert torch.allclose(share[:, 0, slots], torch.ones(()))
     assert (share[:, 1, slots].nan_to_num(1.0) >= 1).all()

@@ -51,7 +51,7 @@ class Attention {
     for (int i = begin; i < end; ++i) {
       const int row = i / heads, head = i % heads, kv_head = head - s_.num_heads;
       float* x = &qkv_[size_t(row) * qkv_width() + size_t(head) * head_dim];
-      const float* value = x + size_t(s_.num_kv_heads) * head_dim;
+      float* value = x + size_t(s_.num_kv_heads) * head_dim;
       turn(x, step_->positions[row], kv_head < 0 ? scale_ : 1.0f);
       const bool is_done = with_format([&](auto format) {
         using Format = decltype(format);
@@ -59,8 +59,9 @@ class Attention {
         Format::store(x, value, s_, PoolOfLayer<typename Format::Stored>(w_, layer), step_->slot_ids[row], kv_head);
       });
       if (is_done) continue;
-      if (s_.kv_kind == kKvI8) spread(x, head_dim);
+      if (is_spread()) spread(x, head_dim);
       if (kv_head < 0) continue;
+      if (is_spread()) spread(value, head_dim);
       const int64_t slot = step_->slot_ids[row];
       const size_t cell = cell_of(s_, slot / s_.page_size, int(slot % s_.page_size)) + size_t(layer) * s_.layer_cells + kv_head;
       store(x, cell, scale_of_key);
@@ -82,6 +83,7 @@ class Attention {
 
  private:
   int query_width() const { return s_.num_heads * s_.head_dim; }
+  bool is_spread() const { return s_.kv_kind == kKvI8; }
   uint8_t* rounded_query(int row, int head) { return &rounded_queries_[(size_t(row) * s_.num_heads + head) * query_bytes_]; }
 
   std::pair<int, int> share(int count, int member) const {
@@ -223,8 +225,13 @@ class Attention {
   void end_rows(const Task& task, TaskRows& taken) {
     for (size_t i = 0; i < taken.at.size(); ++i) {
       if (task.group >= 0) states_[taken.at[i]] = taken.states[i];
-      else end_row(taken.states[i], taken.values[i], s_.head_dim);
+      else finish_row(taken.states[i], taken.values[i]);
     }
+  }
+
+  void finish_row(const RowState& state, float* values) const {
+    end_row(state, values, s_.head_dim);
+    if (is_spread()) spread(values, s_.head_dim);  // the matrix is its own inverse
   }
 
   // This member's share of the rows of a split: parts of blocks, left to right, onto what the group's tasks found.
@@ -247,7 +254,7 @@ class Attention {
         for (int d = 0; d < s_.head_dim; d += 8) merge_values(values + d, load8(part + kPartHeader + d), factors);
         part += size * tokens * s_.num_heads;
       }
-      end_row(state, values, s_.head_dim);
+      finish_row(state, values);
     }
   }
 

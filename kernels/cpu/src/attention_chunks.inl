@@ -11,7 +11,8 @@
 // A page has the size that it has otherwise, and its heads lie where they lay; only whole pages can be copied. What stands in the cells of
 // tokens that a row does not see may be anything: their scores are replaced, and their values are not multiplied, or finite and by 0.
 //
-// Scores are powers of two: queries are scaled so. A block's maximum is rounded up to a whole number, so that factors between blocks are exact.
+// Scores are powers of two: queries are scaled so. A block's maximum is rounded up to a whole number, so that factors between blocks are exact. Weights
+// are rounded below that or, where they have no exponents of their own, below the maximum itself: then sums and mixed values have a unit.
 namespace RADIX_ISA {
 
 // Rows of one key/value head; see RowsOfHead.
@@ -105,9 +106,14 @@ inline __m512 across(const __m512* rows, Op op) {
 
 constexpr __mmask16 kSums = 0xaaaa;  // of the lanes of states side by side
 
-// Scores of R rows become rounded weights. Returns the rows' states, side by side.
+// What R rows found in a block: their states side by side, and the unit of the values mixed with their weights.
+struct FoundInBlock {
+  __m512 states, units;
+};
+
+// Scores of R rows become rounded weights.
 template <class Format, int R, int C>
-inline __m512 weigh_rows(const float (*scores)[kKeyBlock], const typename Format::Facts& facts, typename Format::Weight (*weights)[kKeyBlock]) {
+inline FoundInBlock weigh_rows(const float (*scores)[kKeyBlock], const typename Format::Facts& facts, typename Format::Weight (*weights)[kKeyBlock]) {
   __m512 rows[R];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
@@ -118,10 +124,16 @@ inline __m512 weigh_rows(const float (*scores)[kKeyBlock], const typename Format
   const __m512 most = across<R>(rows, [](__m512 a, __m512 b) { return _mm512_max_ps(a, b); });
   const __m512 highest = _mm512_roundscale_ps(most, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
   alignas(64) float maxima[2 * 8];
-  _mm512_store_ps(maxima, highest);
+  _mm512_store_ps(maxima, Format::kWeighsBelowMaximum ? most : highest);
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) rows[r] = Format::template weigh<C>(scores[r], _mm512_set1_ps(maxima[2 * r]), facts, weights[r]);
-  return _mm512_mask_mov_ps(highest, kSums, across<R>(rows, [](__m512 a, __m512 b) { return _mm512_add_ps(a, b); }));
+  __m512 sums = across<R>(rows, [](__m512 a, __m512 b) { return _mm512_add_ps(a, b); }), units[1] = {_mm512_set1_ps(1.0f)};
+  if (Format::kWeighsBelowMaximum) {
+    units[0] = _mm512_sub_ps(most, highest);
+    two_to_below_one<1>(units);
+    sums = _mm512_mul_ps(sums, units[0]);
+  }
+  return {_mm512_mask_mov_ps(highest, kSums, sums), units[0]};
 }
 
 // The states of `count` <= 8 rows become those with a block's beside them; returns the factors of both, alternating.
@@ -163,18 +175,21 @@ __attribute__((noinline)) void see_tile_of_chunks(const ChunkBlock<Format>& bloc
     default: Format::template score<R, 4, kFetches>(q, block, ahead, facts, s, scores);
   }
   for (int r = 0; r < R && counts[r] < padded; ++r) hide(scores[r], counts[r], padded);
-  const __m512 found = padded == kKeyBlock ? weigh_rows<Format, R, kChunks>(scores, facts, weights) : weigh_rows<Format, R, kChunks / 2>(scores, facts, weights);
-  alignas(64) float pairs[2 * 8];
+  const FoundInBlock found = padded == kKeyBlock ? weigh_rows<Format, R, kChunks>(scores, facts, weights) : weigh_rows<Format, R, kChunks / 2>(scores, facts, weights);
+  alignas(64) float pairs[2 * 8], units[2 * 8];
   if (rows.parts) {
     const size_t size = part_size(s.head_dim);
     float* part = rows.parts + row * size;
-    _mm512_store_ps(pairs, found);
+    _mm512_store_ps(pairs, found.states);
+    _mm512_store_ps(units, found.units);
     for (int r = 0; r < R; ++r) std::memcpy(part + r * size, pairs + 2 * r, sizeof(RowState));
-    mix_all_chunks<Format, R, kFetches>(weights, block, ahead, counts, s.head_dim,
-                                        [&](int r, int d, __m512 sum) { _mm512_storeu_ps(part + r * size + kPartHeader + d, sum); });
+    mix_all_chunks<Format, R, kFetches>(weights, block, ahead, counts, s.head_dim, [&](int r, int d, __m512 sum) {
+      _mm512_storeu_ps(part + r * size + kPartHeader + d, _mm512_mul_ps(sum, _mm512_set1_ps(units[2 * r])));
+    });
     return;
   }
-  _mm512_store_ps(pairs, merge_chunk_states(rows.states + row, R, found));
+  const __m512 factors = merge_chunk_states(rows.states + row, R, found.states);
+  _mm512_store_ps(pairs, _mm512_mask_mul_ps(factors, kSums, factors, found.units));
   mix_all_chunks<Format, R, kFetches>(weights, block, ahead, counts, s.head_dim, [&](int r, int d, __m512 sum) {
     float* to = rows.values[row + r] + d;
     const __m512 scaled = _mm512_mul_ps(sum, _mm512_set1_ps(pairs[2 * r + 1]));

@@ -18,6 +18,7 @@ struct Codes {
   using Weight = uint8_t;
   using Block = ChunkBlock<Codes>;
   static constexpr int kGroup = 4;
+  static constexpr bool kWeighsBelowMaximum = true;
   static constexpr int kMostWeight = 255;
 
   // Of a block's keys and values: factors of scores, exponents of values and two to the power of minus them.
@@ -141,13 +142,14 @@ struct Codes {
   }
 
   // A head's key and value into the cells of one token. The cells of its neighbours may be written at the same time.
-  static void store(float* key, const float* value, const Shape& s, const PoolOfLayer<uint8_t>& pool, int64_t slot, int head) {
+  static void store(float* key, float* value, const Shape& s, const PoolOfLayer<uint8_t>& pool, int64_t slot, int head) {
     const int offset = int(slot % s.page_size), head_dim = s.head_dim;
     const size_t cell = cell_of(s, slot / s.page_size, 0) + size_t(head) * s.page_size, stride = size_t(s.page_size) * kGroup;
     uint8_t* keys = const_cast<uint8_t*>(pool.keys) + cell * head_dim + size_t(offset) * kGroup;
     uint8_t* values = const_cast<uint8_t*>(pool.values) + (cell + offset / kGroup * kGroup) * head_dim;
     alignas(64) int8_t codes[kMaxHead];
     spread(key, head_dim);
+    spread(value, head_dim);
     const float key_scale = scale_of_key(largest_of_head(key, head_dim)), value_scale = scale_of_value(largest_of_head(value, head_dim));
     const_cast<float*>(pool.key_scales)[cell + offset] = key_scale;
     const_cast<float*>(pool.value_scales)[cell + offset] = value_scale;

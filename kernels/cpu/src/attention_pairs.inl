@@ -13,6 +13,7 @@ struct Pairs {
   using Weight = uint16_t;
   using Block = ChunkBlock<Pairs>;
   static constexpr int kGroup = 2;
+  static constexpr bool kWeighsBelowMaximum = false;
 
   struct Facts {
     explicit Facts(const Block&) {}

@@ -1,8 +1,9 @@
 // Keys and values of an int8 pool: a head of a token is codes times a scale. `reference/elementwise.py` defines the same.
 //
-// A key has a few large dimensions, which would cost all others their precision. So key and query are both multiplied by a Hadamard matrix,
-// which spreads them and leaves every product of a query and a key as it was (QuaRot: Ashkboos et al. 2024). The scale of a key is its
-// largest value / 127; that of a value a power of two, so that attention over codes may move it into a weight's exponent.
+// Some dimensions of a head are far larger than the others, which their scale would cost all precision. So queries, keys and values are multiplied
+// by a Hadamard matrix, which spreads them, and mixed values once more, which undoes it: products of queries and keys stay what they were (QuaRot:
+// Ashkboos et al. 2024). The scale of a key is its largest value / 127; that of a value a power of two, so that attention over codes may move it
+// into a weight's exponent.
 namespace RADIX_ISA {
 
 constexpr float kSmallestScale = 0x1p-60f;  // of a value: all of a head that small is 0
@@ -32,7 +33,7 @@ inline void spread_blocks(float* x, int head_dim, int size) {
   }
 }
 
-// A head's key or query times the Hadamard matrix of the largest power of two that divides its size, block by block.
+// A head times the Hadamard matrix of the largest power of two that divides its size, block by block.
 inline void spread(float* x, int head_dim) { spread_blocks(x, head_dim, head_dim & -head_dim); }
 
 // The largest magnitude of a head; no number if one of them is none, or infinite.
