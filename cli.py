@@ -232,18 +232,19 @@ def serve(**options: Any) -> None:
     from radixlm.runtime.launch import Runtime
     from radixlm.runtime.model_files import resolve_model
 
-    of_server, of_engine = split_fields(
-        ServerSettings, {"kv_ready_bytes": SERVE_READY_BYTES, **options}
-    )
+    of_server, of_engine = split_fields(ServerSettings, options)
     settings = ServerSettings.create(**of_server)  # refused before anything is loaded
-    config = EngineConfig.create(**of_engine)
+    config = EngineConfig.create_for({"kv_ready_bytes": SERVE_READY_BYTES}, **of_engine)
     resolve_model(config.model, Path(config.cache_dir))
     logging.basicConfig(format="radixlm: %(message)s", stream=sys.stderr)
     print(f"radixlm: loading {config.model}", file=sys.stderr)
     runtime = Runtime(config)
 
     def on_listening(server: HttpServer) -> None:
-        name = settings.served_name or runtime.client.facts.model
+        facts = runtime.client.facts
+        name = settings.served_name or facts.model
+        cache = f"{facts.cache_tokens:,} tokens, keys and values in {facts.kv_dtype}"
+        print(f"radixlm: the prefix cache holds {cache}", file=sys.stderr)
         print(f"radixlm: serving {name} on {server.url}", file=sys.stderr)
 
     sys.exit(serve_http(runtime, settings, on_listening=on_listening))

@@ -71,7 +71,7 @@ class EngineConfig:
     kv_bytes: int = _option(1024 * MIB, "memory for keys and values when num_pages is 0", MIB)
     kv_ready_bytes: int = _option(
         0,
-        "of that memory, taken from the system in the background after the start (native kernels); the rest comes with use",
+        "of that memory, taken from the system in the background after the start (native kernels; `radixlm serve`: 512 MiB); the rest comes with use",
         0,
     )
     page_size: int = _option(16, "tokens in a page; divides 64", 1, 64)
@@ -134,12 +134,24 @@ class EngineConfig:
     @classmethod
     def create(cls, **options: Any) -> EngineConfig:
         """A checked config from the caller's options and the environment; ConfigError otherwise."""
-        values = {**_from_environment(os.environ), **options}
+        return cls.create_for({}, **options)
+
+    @classmethod
+    def create_for(cls, defaults: Mapping[str, Any], /, **options: Any) -> EngineConfig:
+        """The same, with `defaults` in place of those of this class: what a command wants where its user says nothing."""
+        of_environment = _from_environment(os.environ)
+        values = {**defaults, **of_environment, **options}
         for name in values:
             if name not in FIELDS:
                 raise ConfigError(f"there is no option {name!r}", place=name, hint=_suggest(name))
-        config = cls(**{name: _convert(name, value) for name, value in values.items()})
-        config.check()
+        try:
+            config = cls(**{name: _convert(name, value) for name, value in values.items()})
+            config.check()
+        except ConfigError as error:
+            if error.place not in of_environment or error.place in options:
+                raise
+            variable = ENVIRONMENT_PREFIX + error.place.upper()
+            raise ConfigError(error.message, place=variable, hint=error.hint) from None
         return dataclasses.replace(
             config,
             threads=config.threads or usable_cores(),

@@ -207,7 +207,9 @@ def build_engine(
         limits=limit(limits),
         new_seed=seed_source(config.seed),
     )
-    ready = m.EngineReady(epoch, model.num_pages, model.page_size, context_length, os.getpid())
+    ready = m.EngineReady(
+        epoch, model.num_pages, model.page_size, context_length, os.getpid(), model.kv_dtype
+    )
 
     def warm_up() -> None:
         load_grammar.warm_up()

@@ -190,6 +190,8 @@ def facts_of(model: str, tokenizer: TokenizerLike, engine: m.EngineReady) -> m.R
         vocab_size=tokenizer.vocab_size,
         eos_token_ids=tuple(tokenizer.eos_token_ids),
         engine_epoch=engine.epoch,
+        cache_tokens=engine.num_pages * engine.page_size,
+        kv_dtype=engine.kv_dtype,
     )
 
 

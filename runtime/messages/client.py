@@ -129,6 +129,8 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     vocab_size: int
     eos_token_ids: tuple[int, ...]
     engine_epoch: int = 0  # rises when the engine was restarted
+    cache_tokens: int = 0  # that the prefix cache holds; 0: not known
+    kv_dtype: str = ""  # type of keys and values; "": not known
 
 
 class Accepted(msgspec.Struct, frozen=True, tag="accepted"):

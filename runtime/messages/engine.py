@@ -51,6 +51,7 @@ class EngineReady(msgspec.Struct, frozen=True, tag="engine_ready"):
     page_size: int
     context_length: int
     pid: int = 0  # of a local engine: its death is known at once
+    kv_dtype: str = ""
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):

@@ -62,6 +62,23 @@ def test_the_caller_beats_the_environment_and_that_the_default(
     assert EngineConfig.create().threads == 3
     assert EngineConfig.create().text_memory is False
     assert EngineConfig.create(threads=5).threads == 5
+    assert EngineConfig.create_for({"threads": 4, "max_running": 7}).threads == 3
+    assert EngineConfig.create_for({"threads": 4, "max_running": 7}).max_running == 7
+    assert EngineConfig.create_for({"threads": 4}, threads=5).threads == 5
+
+
+def test_a_wrong_value_of_a_variable_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RADIXLM_KV_DTYPE", "int4")
+    monkeypatch.setenv("RADIXLM_THREADS", "many")
+    with pytest.raises(ConfigError) as caught:
+        EngineConfig.create(kv_dtype="int8")
+    assert caught.value.place == "RADIXLM_THREADS"
+    with pytest.raises(ConfigError) as caught:
+        EngineConfig.create(threads=1)
+    assert caught.value.place == "RADIXLM_KV_DTYPE"
+    with pytest.raises(ConfigError) as caught:
+        EngineConfig.create(threads=1, kv_dtype="int3")
+    assert caught.value.place == "kv_dtype"
 
 
 def test_a_misspelt_variable_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
