@@ -123,6 +123,10 @@ def _kernels(config: EngineConfig) -> list[Finding]:
         is_native = chosen == "cpu" and can_serve(config.dtype, config.kv_dtype)
         remark = ", in an engine without torch" if is_native else ""
         rows.append(Finding("kernels", "would serve", chosen + remark))
+        kept = config.kv_dtype
+        if is_native and kept == "auto":
+            kept = "int8 beside quantized weights, else bfloat16"
+        rows.append(Finding("kernels", "keys and values", kept))
     except RadixError as error:
         rows.append(Finding("kernels", "would serve", "none", str(error)))
     with contextlib.suppress(OSError):

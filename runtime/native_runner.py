@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..kernels.cpu.decoder import NativeDecoder
-from ..kernels.cpu.library import KINDS, instruction_sets, load
+from ..kernels.cpu.library import FLOAT_KINDS, instruction_sets, load
 from ..kernels.cpu.packed import PackedModel
 from ..kernels.cpu.pool import KV_KINDS, allocate, page_bytes
 from .model_files import ModelFiles
@@ -135,8 +135,9 @@ def can_serve(dtype: str, kv_dtype: str) -> bool:
 
 def preferred_kv_dtype(packed: PackedModel) -> str:
     """Of keys and values where none is asked for: int8 beside weights that are codes too, else bfloat16."""
-    floats = {KINDS[name] for name in ("f32", "bf16", "f16")}
-    return "bfloat16" if packed.layers[0]["qkv"]["kind"] in floats else "int8"
+    linears = ("qkv", "attention_out", "gate_up", "down")
+    kinds = {layer[name]["kind"] for layer in packed.layers for name in linears}
+    return "bfloat16" if kinds <= FLOAT_KINDS else "int8"
 
 
 def check_instruction_set(name: str) -> None:

@@ -17,6 +17,7 @@ ABI_VERSION = 5
 PATH = Path(__file__).with_name("_native.so")
 
 KINDS = {"f32": 0, "bf16": 1, "q4": 2, "q8": 3, "f16": 4, "q4 halves": 5, "q8 halves": 6}
+FLOAT_KINDS = frozenset(KINDS[name] for name in ("f32", "bf16", "f16"))
 
 
 class LinearStruct(Structure):

@@ -25,7 +25,8 @@ _CACHE_LINE = 64  # bytes
 class NativePool:
     """Keys and values of all layers: storage [pages, L, 2, page size, Hk, D], bfloat16 as its bits; of int8 also scales [.., Hk].
 
-    The axes may lie in memory in another order, but for the last three.
+    The axes may lie in memory in another order, but for the last three. Within a page some instruction sets keep an order of their own
+    (`src/attention_chunks.inl`); then only whole pages can be copied.
     """
 
     storage: npt.NDArray[Any]

@@ -108,9 +108,10 @@ def value_scales(x: Tensor) -> Tensor:
 
 
 def quantize_heads(x: Tensor, scales: Tensor) -> Tensor:
-    """int8 codes [T, H, D] of heads in units of their scales [T, H]; 0 where a scale is 0."""
-    inverses = (1 / scales).where(scales > 0, 0.0)
-    return (x.float() * inverses[..., None]).round().clamp(-127, 127).to(torch.int8)
+    """int8 codes [T, H, D] of heads in units of their scales [T, H]: 127 for what is no number, 0 where a scale has no inverse."""
+    inverses = (1 / scales).where(scales >= 2.0**-126, 0.0)
+    codes = (x.float() * inverses[..., None]).round().clamp(-127, 127)
+    return codes.nan_to_num(127.0).to(torch.int8)
 
 
 def silu_mul(gate_up: Tensor) -> Tensor:

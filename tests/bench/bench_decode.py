@@ -31,7 +31,12 @@ def main() -> None:
     num_tokens, rounds = (16, 1) if options.quick else (64, 5)
     files = resolve_model(options.model)
     runner = ModelRunner(
-        files, num_pages=64, page_size=PAGE_SIZE, threads=options.threads, sample=LogitsProbe()
+        files,
+        num_pages=64,
+        page_size=PAGE_SIZE,
+        threads=options.threads,
+        kv_dtype="int8",
+        sample=LogitsProbe(),
     )
     oracle = load_oracle(files)
     prompt = np.random.default_rng(0).integers(0, runner.facts.vocab_size, PROMPT_TOKENS).tolist()

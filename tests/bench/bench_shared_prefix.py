@@ -91,7 +91,12 @@ def main() -> None:
     files = resolve_model(options.model)
     probe = LogitsProbe()
     runner = ModelRunner(
-        files, num_pages=400, page_size=PAGE_SIZE, threads=options.threads, sample=probe
+        files,
+        num_pages=400,
+        page_size=PAGE_SIZE,
+        threads=options.threads,
+        kv_dtype="int8",
+        sample=probe,
     )
     oracle = load_oracle(files)
     random = np.random.default_rng(0)

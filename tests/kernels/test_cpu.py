@@ -246,18 +246,23 @@ def test_a_narrower_pool_costs_no_more_than_its_rounding(kv: str) -> None:
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("kv", KV)
-def test_a_token_that_is_not_a_number_spoils_no_token_before_it(kv: str, isa: str) -> None:
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_a_token_that_is_not_a_number_spoils_no_token_before_it_or_beside_it(
+    bad: float, kv: str, isa: str
+) -> None:
     weights = make_weights(ModelKind("f32", num_heads=6, num_kv_heads=2, vocab=84))
     assert isinstance(weights.embedding, torch.Tensor)
-    weights.embedding[83, 3] = torch.nan
+    weights.embedding[83, 3] = bad
     ids = ids_of(7, 90)
     model = NativeModel(weights, make_pool(weights, dtype=KV[kv]), 2, isa)
     clean = model.forward(next_step([(Row(list(range(6)), ids), 90)], wanted="all"))
     for place in (1, 16, 33, 62, 63, 64, 75):  # in one step with it, and most in one tile
         spoiled = Row(list(range(6, 12)), [*ids[:place], 83, *ids[place + 1 :]])
-        found = model.forward(next_step([(spoiled, 90)], wanted="all"))
+        beside = Row(list(range(12, 18)), ids)
+        found = model.forward(next_step([(spoiled, 90), (beside, 90)], wanted="all"))
         assert torch.equal(found[:place], clean[:place])
-        assert found[place:].isnan().all()
+        assert found[place:90].isnan().all()
+        assert torch.equal(found[90:], clean)
 
 
 def test_a_key_that_is_not_a_number_stays_one_in_int8() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
+import native_models
 import numpy as np
 import pytest
 import torch
@@ -24,7 +24,6 @@ pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 ISAS = [] if REASON else [isa for isa in instruction_sets(load()) if isa.startswith("avx512")]
 if not ISAS and not REASON:
     pytestmark = pytest.mark.skip(reason="this machine has no AVX-512 VNNI")
-PAGE = 16
 
 
 class CodedOps(ReferenceOps):
@@ -79,7 +78,8 @@ def model_kind(num_heads: int, num_kv_heads: int, head_dim: int) -> ModelKind:
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize(
-    ("num_heads", "num_kv_heads", "head_dim"), [(4, 2, 64), (9, 3, 16), (2, 2, 48), (7, 1, 128)]
+    ("num_heads", "num_kv_heads", "head_dim"),
+    [(4, 2, 64), (9, 3, 16), (2, 2, 48), (7, 1, 128), (4, 2, 80), (2, 1, 256)],
 )
 def test_attention_over_codes_is_what_its_roundings_make_of_it(
     num_heads: int, num_kv_heads: int, head_dim: int, isa: str
@@ -103,54 +103,85 @@ def test_attention_over_codes_is_what_its_roundings_make_of_it(
         assert error.max() < 0.02  # a query or weight next to a tie may be rounded the other way
 
 
-def unpacked(kv: KvPool, num_tokens: int) -> tuple[Tensor, Tensor]:
-    """Codes [L, 2, n, Hk, D] and scales [L, 2, n, Hk] of the first tokens of a pool whose pages are in chunks."""
+def unpacked(kv: KvPool, page: int) -> tuple[Tensor, Tensor]:
+    """Codes [L, 2, N, Hk, D] and scales [L, 2, N, Hk] of a pool whose pages are in chunks."""
     assert kv.scales is not None
     layers, _, slots, num_heads, head_dim = kv.storage.shape
-    pages = slots // PAGE
-    raw = kv.storage.reshape(layers, 2, pages, PAGE * num_heads * head_dim)
-    keys = raw[:, 0].reshape(layers, pages, num_heads, head_dim // 4, PAGE, 4)
+    pages = slots // page
+    raw = kv.storage.reshape(layers, 2, pages, page * num_heads * head_dim)
+    keys = raw[:, 0].reshape(layers, pages, num_heads, head_dim // 4, page, 4)
     keys = keys.permute(0, 1, 4, 2, 3, 5).reshape(layers, slots, num_heads, head_dim)
-    values = raw[:, 1].reshape(layers, pages, num_heads, PAGE // 4, head_dim, 4)
+    values = raw[:, 1].reshape(layers, pages, num_heads, page // 4, head_dim, 4)
     values = values.permute(0, 1, 3, 5, 2, 4).reshape(layers, slots, num_heads, head_dim)
-    scales = kv.scales.reshape(layers, 2, pages, num_heads, PAGE).transpose(3, 4)
-    codes = torch.stack((keys ^ -128, values), 1)
-    return codes[:, :, :num_tokens], scales.reshape(kv.scales.shape)[:, :, :num_tokens]
+    scales = kv.scales.reshape(layers, 2, pages, num_heads, page).transpose(3, 4)
+    return torch.stack((keys ^ -128, values), 1), scales.reshape(kv.scales.shape)
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_pages_in_chunks_hold_the_codes_and_scales_of_the_reference(isa: str) -> None:
+@pytest.mark.parametrize("page", [16, 32, 64])
+def test_pages_in_chunks_hold_the_codes_and_scales_of_the_reference(
+    page: int, isa: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native_models, "PAGE", page)
     weights = make_weights(model_kind(6, 3, 32))
-    pools = [make_pool(weights, dtype=torch.int8) for _ in range(2)]
+    pools = [make_pool(weights, 16, dtype=torch.int8) for _ in range(2)]
     models = NativeModel(weights, pools[0], 2, isa), ComposedModel(ReferenceOps(), weights, pools[1])  # fmt: skip
     for model in models:
         row = Row(list(range(6)), np.random.default_rng(2).integers(0, 83, 90).tolist())
         for count in (3, 60, 1, 22):
             model.forward(next_step([(row, count)]))
-        model.copy_pages(np.array([[2, 6, 16]], np.int32))
-    codes, scales = unpacked(pools[0], 7 * PAGE)
+        model.copy_pages(np.array([[0, 6, 16]], np.int32))
+    codes, scales = unpacked(pools[0], page)
     assert pools[1].scales is not None
     torch.testing.assert_close(scales[:, :, :86], pools[1].scales[:, :, :86])
     assert (codes[:, :, :86].short() - pools[1].storage[:, :, :86].short()).abs().max() <= 1
-    assert torch.equal(codes[:, :, 6 * PAGE :], codes[:, :, 2 * PAGE : 3 * PAGE])
+    for part in (codes, scales):
+        copied = part[:, :, 6 * page : 6 * page + 16]
+        assert torch.equal(copied, part[:, :, :16])
+        assert copied.any()
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("size", [0.0, 1e-20, 1e15])
-def test_values_of_any_size_beside_others_keep_their_share(size: float, isa: str) -> None:
-    """A token whose values are far from the others': weights and the sum stay right, also where a scale cannot be smaller."""
+@pytest.mark.parametrize("head_dim", [16, 80, 256])
+def test_a_sequence_has_the_same_bits_with_pages_of_any_size(
+    head_dim: int, isa: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = make_weights(model_kind(6, 2, head_dim))
+    ids = np.random.default_rng(5).integers(0, 83, 200).tolist()
+    outcomes = set()
+    for page, num_threads, chunks in ((16, 1, (200,)), (32, 2, (77, 1, 120, 2)), (64, 3, (64, 136))):  # fmt: skip
+        monkeypatch.setattr(native_models, "PAGE", page)
+        model = NativeModel(weights, make_pool(weights, 16, torch.int8), num_threads, isa)
+        row = Row(list(range(15, 0, -1)), ids)
+        parts = [model.forward(next_step([(row, count)], wanted="all")) for count in chunks]
+        outcomes.add(torch.cat(parts).numpy().tobytes())
+    assert len(outcomes) == 1
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e15])
+def test_tokens_without_values_keep_their_share_beside_values_of_any_size(
+    size: float, isa: str
+) -> None:
     weights = make_weights(model_kind(2, 1, 32))
-    exact = replace(weights, shape=weights.shape)
     assert isinstance(weights.embedding, Tensor)
-    width = weights.layers[0].qkv.weight.shape[0]
-    values = slice(width - 32, width)
-    weights.layers[0].qkv.weight[values] *= size
+    layer = weights.layers[0]
+    # tokens below 40 live in the first half of the dimensions, which the values do not see
+    weights.embedding[:40, 32:] = 0
+    values = layer.qkv.weight[-32:]
+    values[:, :32] = 0
+    values.mul_(size)
+    layer.attention_out.weight.mul_(1 / size)
+    ids = np.random.default_rng(3).integers(0, 83, 90).tolist()
     found = []
     for dtype in (torch.int8, torch.float32):
-        model = NativeModel(exact, make_pool(exact, dtype=dtype), 1, isa)
-        row = Row(list(range(6)), np.random.default_rng(3).integers(0, 83, 90).tolist())
-        found.append(model.forward(next_step([(row, 90)], wanted="all")))
-    assert found[0].isfinite().all()
+        pool = make_pool(weights, dtype=dtype)
+        model = NativeModel(weights, pool, 1, isa)
+        found.append(model.forward(next_step([(Row(list(range(6)), ids), 90)], wanted="all")))
+        if dtype == torch.int8:
+            scales = unpacked(pool, 16)[1][0, 1, :90]
+            assert (scales == elementwise.SMALLEST_SCALE).any()
+            assert (scales > elementwise.SMALLEST_SCALE).any()
     assert (found[0] - found[1]).abs().max() < 0.15
 
 

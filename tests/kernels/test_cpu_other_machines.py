@@ -25,6 +25,7 @@ from radixlm.kernels.cpu.pack_model import pack_model
 SUPPORT = Path(__file__).parent.parent / "support"
 SOURCE = Path(radixlm.__file__).parent / "kernels" / "cpu" / "src"
 REASON = BACKEND.unavailable_reason("cpu")
+KV = ("bfloat16", "int8")
 PROGRAM = """
 import hashlib, sys
 from pathlib import Path
@@ -36,14 +37,14 @@ from radixlm.kernels.cpu.pool import allocate
 from radixlm.kernels.step import StepBatch
 
 n = np.arange(40, dtype=np.int32)
-for isa in instruction_sets(load()):
+for isa, kv in [(isa, kv) for isa in instruction_sets(load()) for kv in ("bfloat16", "int8")]:
     packed = packed_file.read(Path(sys.argv[1], str(reads_halves(load(), isa))), {})
-    decoder = NativeDecoder(packed, allocate(packed.shape, 8, 16, "bfloat16"), 2, isa)
+    decoder = NativeDecoder(packed, allocate(packed.shape, 8, 16, kv), 2, isa)
     step = StepBatch(
         token_ids=n, positions=n, slot_ids=n.astype(np.int64), query_starts=np.array([0, 40], np.int32),
         context_lens=n[[39]] + 1, page_tables=np.array([[0, 1, 2]], np.int32), logit_rows=n, groups=(),
     )
-    print(isa, hashlib.sha256(decoder.logits(decoder.forward(step)).tobytes()).hexdigest())
+    print(f"{isa}/{kv}", hashlib.sha256(decoder.logits(decoder.forward(step)).tobytes()).hexdigest())
 """
 
 
@@ -61,11 +62,11 @@ def test_a_library_built_here_runs_on_processors_that_lack_its_instructions(tmp_
         packed_file.write(tmp_path / str(in_halves), {}, packed)
     python = [sys.executable, "-c", PROGRAM, str(tmp_path)]
     here = outcomes(python)
-    assert list(here) == instruction_sets(load())
+    assert list(here) == [f"{isa}/{kv}" for isa in instruction_sets(load()) for kv in KV]
     # with AVX2 and nothing newer; without any AVX
     for processor, wanted in (("Haswell-v4", ["avx2", "portable"]), ("Nehalem", ["portable"])):
         found = outcomes(["qemu-x86_64", "-cpu", processor, *python])
-        assert list(found) == [name for name in here if name in wanted]
+        assert list(found) == [f"{isa}/{kv}" for isa in wanted for kv in KV]
         assert found == {name: here[name] for name in found}
 
 

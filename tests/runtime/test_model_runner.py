@@ -303,7 +303,9 @@ def test_narrow_keys_and_values_stay_close_to_float32(
     assert 0 < error < 0.03
 
 
-def test_auto_takes_bfloat16_keys_and_values_on_the_native_kernels_only(plain: TinyLlama) -> None:
+def test_auto_takes_bfloat16_keys_and_values_on_the_native_kernels_beside_torch(
+    plain: TinyLlama,
+) -> None:
     def stored(**options) -> str:
         return ModelRunner(plain.files, num_pages=1, sample=LogitsProbe(), **options).facts.kv_dtype
 

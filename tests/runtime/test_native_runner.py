@@ -63,3 +63,20 @@ def test_one_that_it_lacks_is_refused_with_those_it_has(files: ModelFiles) -> No
     with pytest.raises(ConfigError, match=r"instruction_set='sse9'.*portable") as caught:
         build_runner(config_of(files, instruction_set="sse9"), files)
     assert caught.value.place == "instruction_set"
+
+
+@needs_native
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({}, "bfloat16"),
+        ({"quantization": "int8"}, "int8"),
+        ({"quantization": "int8", "kv_dtype": "bfloat16"}, "bfloat16"),
+        ({"kv_dtype": "int8"}, "int8"),
+        ({"kv_dtype": "float32"}, "float32"),
+    ],
+)
+def test_keys_and_values_are_int8_beside_quantized_weights_unless_another_type_is_asked_for(
+    files: ModelFiles, options: dict[str, str], wanted: str
+) -> None:
+    assert build_runner(config_of(files, **options), files).facts.kv_dtype == wanted

@@ -46,6 +46,7 @@ struct Weights {
   const float* cosines;  // [context, num_rotary / 2]
   const float* sines;
   // Page p of layer l holds its keys from cell p * page_cells + l * layer_cells on, [page_size][num_kv_heads], and its values side_cells behind
+  // (where `attention_chunks.inl` serves, the cells of a page's keys, values and scales lie in another order).
   void* kv;          // [cells][head_dim]
   float* kv_scales;  // [cells] of int8, else null
 };

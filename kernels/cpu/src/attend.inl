@@ -47,7 +47,7 @@ class Attention {
   // Turns this member's share of the heads of all rows, and writes keys and values to the pool.
   void rotate_and_store(int layer, int member) {
     const int heads = s_.num_heads + s_.num_kv_heads, head_dim = s_.head_dim;
-    const auto [begin, end] = share(step_->num_tokens * heads, member);
+    const auto [begin, end] = members_.share(step_->num_tokens * heads, member);
     for (int i = begin; i < end; ++i) {
       const int row = i / heads, head = i % heads, kv_head = head - s_.num_heads;
       float* x = &qkv_[size_t(row) * qkv_width() + size_t(head) * head_dim];
@@ -85,10 +85,6 @@ class Attention {
   int query_width() const { return s_.num_heads * s_.head_dim; }
   bool is_spread() const { return s_.kv_kind == kKvI8; }
   uint8_t* rounded_query(int row, int head) { return &rounded_queries_[(size_t(row) * s_.num_heads + head) * query_bytes_]; }
-
-  std::pair<int, int> share(int count, int member) const {
-    return {int(int64_t(count) * member / members_.size()), int(int64_t(count) * (member + 1) / members_.size())};
-  }
 
   // Does `act` with the format of chunks that serves this pool; false if none does.
   template <class Act>
@@ -138,14 +134,8 @@ class Attention {
       } while (!next.compare_exchange_weak(number, number + 1));
       const Task& task = tasks[size_t(number - int64_t(layer) * count)];
       gather_rows(task, taken);
-      if (with_format([&](auto format) { carry_out_in_chunks<decltype(format)>(task, layer, taken); })) {
-      } else if (s_.kv_kind == kKvF32) {
-        carry_out<float>(task, layer, taken);
-      } else if (s_.kv_kind == kKvBF16) {
-        carry_out<uint16_t>(task, layer, taken);
-      } else {
-        carry_out<int8_t>(task, layer, taken);
-      }
+      const bool is_done = with_format([&](auto format) { carry_out_in_chunks<decltype(format)>(task, layer, taken); });
+      if (!is_done) carry_out_by_type(task, layer, taken);
       if (task.parts < 0) end_rows(task, taken);
     }
   }
@@ -172,6 +162,12 @@ class Attention {
             if (task.parts < 0 && (is_group || !plan_.shared_blocks[sequence])) begin_row(states.back(), values.back(), head_dim);
           }
       }
+  }
+
+  void carry_out_by_type(const Task& task, int layer, TaskRows& taken) {
+    if (s_.kv_kind == kKvF32) carry_out<float>(task, layer, taken);
+    else if (s_.kv_kind == kKvBF16) carry_out<uint16_t>(task, layer, taken);
+    else carry_out<int8_t>(task, layer, taken);
   }
 
   template <class Kv>
@@ -238,7 +234,7 @@ class Attention {
   void merge_parts(const Split& split, int member) {
     const int per_kv = s_.num_heads / s_.num_kv_heads, tokens = split.last - split.first;
     const size_t size = part_size(s_.head_dim);
-    const auto [begin, end] = share(tokens * s_.num_heads, member);
+    const auto [begin, end] = members_.share(tokens * s_.num_heads, member);
     for (int i = begin; i < end; ++i) {  // as `gather_rows` orders them
       const int row = split.first + i / per_kv % tokens, head = i / (tokens * per_kv) * per_kv + i % per_kv;
       float* values = &attended_[size_t(row) * query_width() + size_t(head) * s_.head_dim];

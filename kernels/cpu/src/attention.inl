@@ -237,13 +237,13 @@ struct Slots {
 // Keys and values of one layer's pool.
 template <class Kv>
 struct PoolOfLayer {
-  const Kv *keys, *values;
-  const float *key_scales, *value_scales;  // of each cell, or null
+  Kv *keys, *values;
+  float *key_scales, *value_scales;  // of each cell, or null
   int num_heads, head_dim;
 
   PoolOfLayer(const Weights& w, int layer) : num_heads(w.shape.num_kv_heads), head_dim(w.shape.head_dim) {
     const size_t first = size_t(layer) * w.shape.layer_cells, side = w.shape.side_cells;
-    keys = (const Kv*)w.kv + first * head_dim;
+    keys = (Kv*)w.kv + first * head_dim;
     values = keys + side * head_dim;
     key_scales = w.kv_scales ? w.kv_scales + first : nullptr;
     value_scales = key_scales + (key_scales ? side : 0);

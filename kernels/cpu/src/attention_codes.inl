@@ -145,14 +145,14 @@ struct Codes {
   static void store(float* key, float* value, const Shape& s, const PoolOfLayer<uint8_t>& pool, int64_t slot, int head) {
     const int offset = int(slot % s.page_size), head_dim = s.head_dim;
     const size_t cell = cell_of(s, slot / s.page_size, 0) + size_t(head) * s.page_size, stride = size_t(s.page_size) * kGroup;
-    uint8_t* keys = const_cast<uint8_t*>(pool.keys) + cell * head_dim + size_t(offset) * kGroup;
-    uint8_t* values = const_cast<uint8_t*>(pool.values) + (cell + offset / kGroup * kGroup) * head_dim;
-    alignas(64) int8_t codes[kMaxHead];
+    uint8_t* keys = pool.keys + cell * head_dim + size_t(offset) * kGroup;
+    uint8_t* values = pool.values + (cell + offset / kGroup * kGroup) * head_dim;
+    alignas(64) int8_t codes[kMaxHeadDim];
     spread(key, head_dim);
     spread(value, head_dim);
     const float key_scale = scale_of_key(largest_of_head(key, head_dim)), value_scale = scale_of_value(largest_of_head(value, head_dim));
-    const_cast<float*>(pool.key_scales)[cell + offset] = key_scale;
-    const_cast<float*>(pool.value_scales)[cell + offset] = value_scale;
+    pool.key_scales[cell + offset] = key_scale;
+    pool.value_scales[cell + offset] = value_scale;
     quantize_head(key, head_dim, key_scale, codes);
     for (int d = 0; d < head_dim; d += kChunk, keys += kChunk / kGroup * stride) {
       const __m128i raised = _mm_xor_si128(_mm_load_si128((const __m128i*)(codes + d)), _mm_set1_epi8(-128));
@@ -175,8 +175,6 @@ struct Codes {
     for (int d = 0; d < head_dim; d += kChunk) total = _mm512_add_epi32(total, _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)(codes + d))));
     return _mm512_reduce_add_epi32(total);
   }
-
-  static constexpr int kMaxHead = 256;  // what `decoder.py` lets through
 };
 
 #endif

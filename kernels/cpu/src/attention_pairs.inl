@@ -111,8 +111,8 @@ struct Pairs {
   static void store(float* key, const float* value, const Shape& s, const PoolOfLayer<uint16_t>& pool, int64_t slot, int head) {
     const int offset = int(slot % s.page_size), head_dim = s.head_dim;
     const size_t cell = cell_of(s, slot / s.page_size, 0) + size_t(head) * s.page_size, stride = size_t(s.page_size) * kGroup;
-    uint16_t* keys = const_cast<uint16_t*>(pool.keys) + cell * head_dim + size_t(offset) * kGroup;
-    uint16_t* values = const_cast<uint16_t*>(pool.values) + (cell + offset / kGroup * kGroup) * head_dim;
+    uint16_t* keys = pool.keys + cell * head_dim + size_t(offset) * kGroup;
+    uint16_t* values = pool.values + (cell + offset / kGroup * kGroup) * head_dim;
     for (int d = 0; d < head_dim; d += kChunk) {
       alignas(32) uint16_t rounded[kChunk];
       _mm256_store_si256((__m256i*)rounded, rounded_pairs(key + d));

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -46,6 +47,15 @@ class Pool {
   ~Pool() { end(); }
 
   int size() const { return num_threads_; }
+
+  struct Share {
+    int begin, end;
+  };
+
+  // A member's share of 0 .. count.
+  Share share(int count, int member) const {
+    return {int(int64_t(count) * member / num_threads_), int(int64_t(count) * (member + 1) / num_threads_)};
+  }
 
   // work(member) on every member; returns when all are done. Throws what a member threw.
   template <class Work>

@@ -6,10 +6,13 @@
 // into a weight's exponent.
 namespace RADIX_ISA {
 
-constexpr float kSmallestScale = 0x1p-60f;  // of a value: all of a head that small is 0
+constexpr int kMaxHeadDim = 256;
+
+// Of a value: all of a head that small is 0. Scales of values in a block may differ by 2^140: beyond that the share of those that have none is lost.
+constexpr float kSmallestScale = 0x1p-60f;
 
 // Blocks of 8 N dimensions times the Hadamard matrix of that size, scaled to keep lengths.
-template <int N = 32>
+template <int N = kMaxHeadDim / 8>
 inline void spread_blocks(float* x, int head_dim, int size) {
   if (size < 8 * N) {
     if constexpr (N > 1) spread_blocks<N / 2>(x, head_dim, size);
@@ -59,9 +62,10 @@ inline float scale_of_value(float largest) {
   return std::max(scale, kSmallestScale);
 }
 
+// Codes of -127 .. 127: 127 where x is no number, 0 where the scale has no inverse.
 inline void quantize_head(const float* x, int head_dim, float scale, int8_t* codes) {
-  const F8 inverse = all8(scale > 0.0f ? 1.0f / scale : 0.0f), least = all8(-127.0f), most = all8(127.0f);
-  for (int d = 0; d < head_dim; d += 8) store8(codes + d, max8(least, min8(most, mul(load8(x + d), inverse))));
+  const F8 inverse = all8(scale >= 0x1p-126f ? 1.0f / scale : 0.0f), least = all8(-127.0f), most = all8(127.0f);
+  for (int d = 0; d < head_dim; d += 8) store8(codes + d, max8(min8(mul(load8(x + d), inverse), most), least));
 }
 
 }  // namespace RADIX_ISA

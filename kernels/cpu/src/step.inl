@@ -51,14 +51,14 @@ class Runner : public AnyRunner {
     float* whole = head_plan_.is_in_place ? out : whole_rows_.data();
     portions_.begin();
     pool_.run([&](int member) {
-      const auto [begin, end] = slice(num_rows, member);
+      const auto [begin, end] = pool_.share(num_rows, member);
       for (int i = begin; i < end; ++i) take_row(head_input_, i, hidden + size_t(head_plan_.order[i]) * s_.hidden, w_.head);
       pool_.barrier();
       linear(w_.head, head_input_, num_whole, whole, vocab, portions_, 0, member, pool_.size());
       if (num_whole < num_rows) sparse_rows(w_.head, head_input_, head_plan_, masks, out, member, pool_.size());
       if (whole == out) return;
       pool_.barrier();
-      const auto [first, last] = slice(num_whole, member);
+      const auto [first, last] = pool_.share(num_whole, member);
       for (int i = first; i < last; ++i)
         std::memcpy(out + size_t(head_plan_.order[i]) * vocab, whole + size_t(i) * vocab, size_t(vocab) * 4);
     });
@@ -82,14 +82,7 @@ class Runner : public AnyRunner {
       gates_spans_ = gates_spans_ && gates_spans(layer.gate_up, layer.down);
     }
     if (!is_readable) throw std::invalid_argument("weights packed for another instruction set");
-  }
-
-  struct Slice {
-    int begin, end;
-  };
-
-  Slice slice(int rows, int member) const {
-    return {int(int64_t(rows) * member / pool_.size()), int(int64_t(rows) * (member + 1) / pool_.size())};
+    if (s_.head_dim % 8 || s_.head_dim > kMaxHeadDim) throw std::invalid_argument("heads of a size that the kernels do not take");
   }
 
   void reserve(int rows) {
@@ -106,7 +99,7 @@ class Runner : public AnyRunner {
     unsigned turn = 0;
     bool is_lone = rows <= kLoneRows;
     Rows* mine = is_lone ? &lone_[member] : &shared_;
-    Slice own = is_lone ? Slice{0, rows} : slice(rows, member);
+    Pool::Share own = is_lone ? Pool::Share{0, rows} : pool_.share(rows, member);
     for (int row = own.begin; row < own.end; ++row)
       unpack_row(w_.embedding, step_->token_ids[row], &mine->residual[size_t(row) * s_.hidden]);
     for (int index = 0; index < s_.num_layers; ++index) {
@@ -127,7 +120,7 @@ class Runner : public AnyRunner {
         Rows* next = step_->num_rows <= kLoneRows ? &lone_[member] : &shared_;
         rows = step_->num_rows;
         is_lone = next != &shared_;
-        own = is_lone ? Slice{0, rows} : slice(rows, member);
+        own = is_lone ? Pool::Share{0, rows} : pool_.share(rows, member);
         for (int row = own.begin; row < own.end; ++row)
           std::memcpy(&next->spare[size_t(row) * s_.hidden], &mine->residual[size_t(sources[row]) * s_.hidden], size_t(s_.hidden) * 4);
         mine = next;
@@ -184,7 +177,7 @@ class Runner : public AnyRunner {
       return gated_linear(layer.gate_up, input, rows, layer.down, gated_, portions_, turn, member, pool_.size());
     linear(layer.gate_up, input, rows, gate_up_.data(), 2 * s_.inner, portions_, turn, member, pool_.size());
     pool_.barrier();
-    const auto [begin, end] = slice(rows, member);
+    const auto [begin, end] = pool_.share(rows, member);
     for (int row = begin; row < end; ++row) {
       const float* gates = &gate_up_[size_t(row) * 2 * s_.inner];
       gate_row(gates, gates + s_.inner, s_.inner, scratch_[member].data());
