@@ -123,7 +123,7 @@ class NativeDecoder:
             out = np.empty((len(rows), self.shape.vocab_size), np.float32)
         table = None
         if masks is not None:
-            places = [None if mask is None else mask.ctypes.data for mask in masks]
+            places = [None if mask is None else address_of(mask) for mask in masks]
             table = (c_void_p * len(places))(*places)
         if len(rows) and self._call("logits", address_of(rows), len(rows), table, address_of(out)):
             raise MemoryError("the native head ran out of memory")

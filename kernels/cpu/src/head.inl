@@ -12,9 +12,10 @@ inline bool is_allowed(const uint32_t* mask, int block) { return ((mask[block / 
 
 inline bool is_sparse(const uint32_t* mask, int num_blocks, int num_rows) {
   if (!mask) return false;
-  int needed = 0;
-  for (int block = 0; block < num_blocks; ++block) needed += is_allowed(mask, block);
-  return needed * sparse_share(num_rows) <= num_blocks;
+  const int most = num_blocks / sparse_share(num_rows);
+  for (int block = 0, needed = 0; block < num_blocks; ++block)
+    if ((needed += is_allowed(mask, block)) > most) return false;
+  return true;
 }
 
 // Which rows of a head's input are computed whole (first in `order`) and which by blocks.
