@@ -119,13 +119,13 @@ def _kernels(config: EngineConfig) -> list[Finding]:
             reason = f"it does not load: {error}"
         rows.append(Finding("kernels", name, reason or "can serve"))
     try:
-        chosen = usable_backends(config.kernels)[0].name
-        is_native = chosen == "cpu" and can_serve(config.dtype, config.kv_dtype)
+        chosen = usable_backends(config.kernels)[0]
+        is_native = chosen.name == "cpu" and can_serve(config.dtype, config.kv_dtype)
         remark = ", in an engine without torch" if is_native else ""
-        rows.append(Finding("kernels", "would serve", chosen + remark))
-        kept = config.kv_dtype
-        if is_native and kept == "auto":
-            kept = "int8 beside quantized weights, else bfloat16"
+        rows.append(Finding("kernels", "would serve", chosen.name + remark))
+        of_backend = str(chosen.kv_dtype or config.dtype).removeprefix("torch.")
+        by_default = "int8 beside quantized weights, else bfloat16" if is_native else of_backend
+        kept = by_default if config.kv_dtype == "auto" else config.kv_dtype
         rows.append(Finding("kernels", "keys and values", kept))
     except RadixError as error:
         rows.append(Finding("kernels", "would serve", "none", str(error)))

@@ -38,6 +38,14 @@ def test_what_is_missing_is_a_problem(tmp_path: Path) -> None:
     assert problems == {"model.nowhere", "kernels.would serve", "folders.sockets"}
 
 
+@pytest.mark.parametrize(("asked", "told"), [("auto", "float32"), ("int8", "int8")])
+def test_the_type_of_keys_and_values_is_the_asked_one_or_that_of_the_kernels(
+    asked: str, told: str
+) -> None:
+    config = EngineConfig.create(model="nowhere", kernels="reference", kv_dtype=asked, threads=1)
+    assert by_name(doctor.examine(config))["kernels.keys and values"].value == told
+
+
 @pytest.mark.model
 def test_the_model_is_described_by_its_file(smollm2_files: ModelFiles) -> None:
     found = by_name(doctor.examine(EngineConfig.create(model="smollm2-135m", threads=1)))
@@ -45,6 +53,10 @@ def test_the_model_is_described_by_its_file(smollm2_files: ModelFiles) -> None:
     assert found["model.parameters"].value == 134_515_008
     assert found["model.context"].value == 8192
     assert found["kernels.reference"].value == "can serve"
+    if str(found["kernels.would serve"].value).startswith("cpu"):
+        assert (
+            found["kernels.keys and values"].value == "int8 beside quantized weights, else bfloat16"
+        )
     assert not [finding for finding in found.values() if finding.problem]
 
 

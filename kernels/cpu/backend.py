@@ -20,9 +20,8 @@ class CpuBackend:
     name: str = "cpu"
     priority: int = 5
     takes_quantized: bool = True
-    kv_dtype: torch.dtype | None = (
-        torch.bfloat16
-    )  # an engine, which needs no torch, chooses by the weights (`runtime/native_runner.py`)
+    # an engine, which needs no torch, chooses by the weights: `runtime/native_runner.py`
+    kv_dtype: torch.dtype | None = torch.bfloat16
 
     def unavailable_reason(self, device: str) -> str | None:
         """See Backend."""

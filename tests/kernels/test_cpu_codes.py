@@ -43,8 +43,9 @@ class CodedOps(ReferenceOps):
             for head in range(num_heads):
                 keys, values = kv.storage[layer, :, :end, head // per_kv].double()
                 of_keys, of_values = kv.scales[layer, :, :end, head // per_kv].double()
-                # the type of the queries says how they are scaled: rotations carry no factor here
-                factor = scales[row, head].double() / math.sqrt(head_dim) / math.log(2)
+                factor = (
+                    scales[row, head].double() / math.sqrt(head_dim) / math.log(2)
+                )  # to powers of two
                 scores = (keys @ codes[row, head]) * of_keys * factor + of_values.log2()
                 mixed[row, head] = blocks_mixed(scores, values, of_values)
         return elementwise.spread(mixed.float()).flatten(1)

@@ -37,7 +37,7 @@ from radixlm.kernels.cpu.pool import allocate
 from radixlm.kernels.step import StepBatch
 
 n = np.arange(40, dtype=np.int32)
-for isa, kv in [(isa, kv) for isa in instruction_sets(load()) for kv in ("bfloat16", "int8")]:
+for isa, kv in [(isa, kv) for isa in instruction_sets(load()) for kv in sys.argv[2:]]:
     packed = packed_file.read(Path(sys.argv[1], str(reads_halves(load(), isa))), {})
     decoder = NativeDecoder(packed, allocate(packed.shape, 8, 16, kv), 2, isa)
     step = StepBatch(
@@ -60,7 +60,7 @@ def test_a_library_built_here_runs_on_processors_that_lack_its_instructions(tmp_
     for in_halves in (False, True):
         packed = pack_model(make_weights(ModelKind("q4", has_bias=True)), in_halves)
         packed_file.write(tmp_path / str(in_halves), {}, packed)
-    python = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    python = [sys.executable, "-c", PROGRAM, str(tmp_path), *KV]
     here = outcomes(python)
     assert list(here) == [f"{isa}/{kv}" for isa in instruction_sets(load()) for kv in KV]
     # with AVX2 and nothing newer; without any AVX

@@ -4,8 +4,8 @@ namespace RADIX_ISA {
 
 // The rows of the task that a member has in hand; kept from task to task, so that nothing is allocated in a layer.
 struct TaskRows {
-  std::vector<const float*> queries;
-  std::vector<const uint8_t*> rounded;  // queries, where a format of chunks serves
+  std::vector<const float*> queries;    // where no format of chunks serves
+  std::vector<const uint8_t*> rounded;  // the same where one does
   std::vector<int> visible;
   std::vector<RowState> states;
   std::vector<float*> values;
@@ -24,7 +24,7 @@ class Attention {
     });
   }
 
-  bool copies_whole_pages() const { return query_bytes_ > 0; }
+  bool copies_whole_pages() const { return is_in_chunks(); }
 
   // Before the members run: room and a plan for `step`, which lives until the next one begins.
   void begin(const Step& step) {
@@ -83,6 +83,7 @@ class Attention {
 
  private:
   int query_width() const { return s_.num_heads * s_.head_dim; }
+  bool is_in_chunks() const { return query_bytes_ > 0; }
   bool is_spread() const { return s_.kv_kind == kKvI8; }
   uint8_t* rounded_query(int row, int head) { return &rounded_queries_[(size_t(row) * s_.num_heads + head) * query_bytes_]; }
 
@@ -153,11 +154,11 @@ class Attention {
         const int begin = is_group ? p.query_starts[sequence] : i, end = is_group ? p.query_starts[sequence + 1] : i + 1;
         for (int row = begin; row < end; ++row)
           for (int h = kv_head * per_kv; h < (kv_head + 1) * per_kv; ++h) {
-            queries.push_back(&qkv_[size_t(row) * qkv_width() + size_t(h) * head_dim]);
+            if (is_in_chunks()) rounded.push_back(rounded_query(row, h));
+            else queries.push_back(&qkv_[size_t(row) * qkv_width() + size_t(h) * head_dim]);
             visible.push_back(p.positions[row] + 1);
             values.push_back(&attended_[size_t(row) * query_width() + size_t(h) * head_dim]);
             at.push_back(size_t(row) * s_.num_heads + h);
-            if (query_bytes_) rounded.push_back(rounded_query(row, h));
             states.push_back(states_[at.back()]);
             if (task.parts < 0 && (is_group || !plan_.shared_blocks[sequence])) begin_row(states.back(), values.back(), head_dim);
           }
@@ -245,7 +246,7 @@ class Attention {
         RowState seen;
         float factors[2];
         std::memcpy(&seen, part, sizeof(seen));
-        if (copies_whole_pages()) merge_chunk_state(state, seen, factors);
+        if (is_in_chunks()) merge_chunk_state(state, seen, factors);
         else merge_state(state, seen, factors);
         for (int d = 0; d < s_.head_dim; d += 8) merge_values(values + d, load8(part + kPartHeader + d), factors);
         part += size * tokens * s_.num_heads;

@@ -52,7 +52,7 @@ struct ChunkBlock {
     for (int c = 0; c < num_chunks; ++c) {
       const int at = first + c * kChunk, offset = at % s.page_size;
       const size_t cell = cell_of(s, pages[at / s.page_size], 0) + size_t(head) * s.page_size;
-      keys[c] = pool.keys + cell * s.head_dim + size_t(offset) * Format::kGroup;
+      keys[c] = pool.keys + cell * s.head_dim + size_t(offset) * Format::kGroupSize;
       values[c] = pool.values + cell * s.head_dim + size_t(offset) * s.head_dim;
       if (!pool.key_scales) continue;
       key_scales[c] = pool.key_scales + cell + offset;

@@ -17,7 +17,7 @@ struct Codes {
   using Stored = uint8_t;
   using Weight = uint8_t;
   using Block = ChunkBlock<Codes>;
-  static constexpr int kGroup = 4;
+  static constexpr int kGroupSize = 4;
   static constexpr bool kWeighsBelowMaximum = true;
   static constexpr int kMostWeight = 255;
 
@@ -59,21 +59,21 @@ struct Codes {
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
       for (int c = 0; c < C; ++c) total[r][c] = _mm512_set1_epi32(facts_of(q[r], s.head_dim).beginning);
-    const size_t stride = size_t(s.page_size) * kGroup;
+    const size_t stride = size_t(s.page_size) * kGroupSize;
     int d = 0;
     do {
       __m512i keys[C];
 #pragma GCC unroll 8
-      for (int c = 0; c < C; ++c) keys[c] = _mm512_loadu_si512(block.keys[c] + d / kGroup * stride);
+      for (int c = 0; c < C; ++c) keys[c] = _mm512_loadu_si512(block.keys[c] + d / kGroupSize * stride);
       if (kFetches)
-        for (int c = 0; c < ahead.num_chunks; ++c) fetch_line(ahead.keys[c] + d / kGroup * stride);
+        for (int c = 0; c < ahead.num_chunks; ++c) fetch_line(ahead.keys[c] + d / kGroupSize * stride);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const __m512i x = all_groups(q[r] + d);
 #pragma GCC unroll 8
         for (int c = 0; c < C; ++c) add_byte_products(total[r][c], keys[c], x);
       }
-    } while ((d += kGroup) < s.head_dim);
+    } while ((d += kGroupSize) < s.head_dim);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const __m512 scale = _mm512_set1_ps(facts_of(q[r], s.head_dim).scale);
@@ -86,7 +86,7 @@ struct Codes {
   }
 
   // Where the codes of four keys' weights lie: packing orders them by lanes of 128 bits.
-  static constexpr int place_of(int chunk, int group) { return (group * kChunks + chunk) * kGroup; }
+  static constexpr int place_of(int chunk, int group) { return (group * kChunks + chunk) * kGroupSize; }
 
   // Scores of a row become codes of weights; returns partial sums of the weights.
   template <int N>
@@ -112,13 +112,13 @@ struct Codes {
     int c = 0;
     do {
 #pragma GCC unroll 4
-      for (int g = 0; g < kChunk / kGroup; ++g) {
-        const size_t at = size_t(g * head_dim + d) * kGroup;
+      for (int g = 0; g < kChunk / kGroupSize; ++g) {
+        const size_t at = size_t(g * head_dim + d) * kGroupSize;
         __m512i values[V];
 #pragma GCC unroll 8
-        for (int i = 0; i < V; ++i) values[i] = _mm512_loadu_si512(block.values[c] + at + kGroup * kChunk * i);
+        for (int i = 0; i < V; ++i) values[i] = _mm512_loadu_si512(block.values[c] + at + kGroupSize * kChunk * i);
         if (kFetches && c < ahead.num_chunks)
-          for (int i = 0; i < V; ++i) fetch_line(ahead.values[c] + at + kGroup * kChunk * i);
+          for (int i = 0; i < V; ++i) fetch_line(ahead.values[c] + at + kGroupSize * kChunk * i);
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
           const __m512i weight = all_groups(weights[r] + place_of(c, g));
@@ -144,9 +144,9 @@ struct Codes {
   // A head's key and value into the cells of one token. The cells of its neighbours may be written at the same time.
   static void store(float* key, float* value, const Shape& s, const PoolOfLayer<uint8_t>& pool, int64_t slot, int head) {
     const int offset = int(slot % s.page_size), head_dim = s.head_dim;
-    const size_t cell = cell_of(s, slot / s.page_size, 0) + size_t(head) * s.page_size, stride = size_t(s.page_size) * kGroup;
-    uint8_t* keys = pool.keys + cell * head_dim + size_t(offset) * kGroup;
-    uint8_t* values = pool.values + (cell + offset / kGroup * kGroup) * head_dim;
+    const size_t cell = cell_of(s, slot / s.page_size, 0) + size_t(head) * s.page_size, stride = size_t(s.page_size) * kGroupSize;
+    uint8_t* keys = pool.keys + cell * head_dim + size_t(offset) * kGroupSize;
+    uint8_t* values = pool.values + (cell + offset / kGroupSize * kGroupSize) * head_dim;
     alignas(64) int8_t codes[kMaxHeadDim];
     spread(key, head_dim);
     spread(value, head_dim);
@@ -154,18 +154,18 @@ struct Codes {
     pool.key_scales[cell + offset] = key_scale;
     pool.value_scales[cell + offset] = value_scale;
     quantize_head(key, head_dim, key_scale, codes);
-    for (int d = 0; d < head_dim; d += kChunk, keys += kChunk / kGroup * stride) {
+    for (int d = 0; d < head_dim; d += kChunk, keys += kChunk / kGroupSize * stride) {
       const __m128i raised = _mm_xor_si128(_mm_load_si128((const __m128i*)(codes + d)), _mm_set1_epi8(-128));
       alignas(16) uint8_t bytes[kChunk];
       _mm_store_si128((__m128i*)bytes, raised);
 #pragma GCC unroll 8
-      for (int i = 0; i < kChunk / kGroup; ++i) std::memcpy(keys + i * stride, bytes + i * kGroup, kGroup);
+      for (int i = 0; i < kChunk / kGroupSize; ++i) std::memcpy(keys + i * stride, bytes + i * kGroupSize, kGroupSize);
     }
     quantize_head(value, head_dim, value_scale, codes);
-    const __mmask64 bytes_of_token = 0x1111111111111111u << offset % kGroup;
+    const __mmask64 bytes_of_token = 0x1111111111111111u << offset % kGroupSize;
     for (int d = 0; d < head_dim; d += kChunk) {
       const __m512i spaced = _mm512_cvtepu8_epi32(_mm_load_si128((const __m128i*)(codes + d)));
-      _mm512_mask_storeu_epi8(values + kGroup * d, bytes_of_token, _mm512_sllv_epi32(spaced, _mm512_set1_epi32(8 * (offset % kGroup))));
+      _mm512_mask_storeu_epi8(values + kGroupSize * d, bytes_of_token, _mm512_sllv_epi32(spaced, _mm512_set1_epi32(8 * (offset % kGroupSize))));
     }
   }
 

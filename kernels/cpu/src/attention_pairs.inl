@@ -12,7 +12,7 @@ struct Pairs {
   using Stored = uint16_t;
   using Weight = uint16_t;
   using Block = ChunkBlock<Pairs>;
-  static constexpr int kGroup = 2;
+  static constexpr int kGroupSize = 2;
   static constexpr bool kWeighsBelowMaximum = false;
 
   struct Facts {
@@ -30,13 +30,13 @@ struct Pairs {
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
       for (int c = 0; c < C; ++c) total[r][c] = _mm512_setzero_ps();
-    const size_t stride = size_t(s.page_size) * kGroup;
-    for (int d = 0; d < s.head_dim; d += kGroup) {
+    const size_t stride = size_t(s.page_size) * kGroupSize;
+    for (int d = 0; d < s.head_dim; d += kGroupSize) {
       __m512i keys[C];
 #pragma GCC unroll 8
-      for (int c = 0; c < C; ++c) keys[c] = _mm512_loadu_si512(block.keys[c] + d / kGroup * stride);
+      for (int c = 0; c < C; ++c) keys[c] = _mm512_loadu_si512(block.keys[c] + d / kGroupSize * stride);
       if (kFetches)
-        for (int c = 0; c < ahead.num_chunks; ++c) fetch_line(ahead.keys[c] + d / kGroup * stride);
+        for (int c = 0; c < ahead.num_chunks; ++c) fetch_line(ahead.keys[c] + d / kGroupSize * stride);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const __m512i x = all_groups(q[r] + d * sizeof(uint16_t));
@@ -68,19 +68,19 @@ struct Pairs {
   template <int R, int V, bool kFetches, class Put>
   static void mix(const uint16_t (*weights)[kKeyBlock], const Block& block, const Block& ahead, const int* counts, int head_dim, int d, Put put) {
     const int least = counts[0], most = counts[R - 1];
-    const auto at = [&](const Block& b, int k) { return b.values[k / kChunk] + k % kChunk * head_dim + kGroup * d; };
+    const auto at = [&](const Block& b, int k) { return b.values[k / kChunk] + k % kChunk * head_dim + kGroupSize * d; };
     __m512 total[R][V];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
       for (int i = 0; i < V; ++i) total[r][i] = _mm512_setzero_ps();
     int k = 0;
-    for (; k + 1 < least; k += kGroup) {
+    for (; k + 1 < least; k += kGroupSize) {
       __m512i values[V];
 #pragma GCC unroll 8
-      for (int i = 0; i < V; ++i) values[i] = _mm512_loadu_si512(at(block, k) + kGroup * kChunk * i);
+      for (int i = 0; i < V; ++i) values[i] = _mm512_loadu_si512(at(block, k) + kGroupSize * kChunk * i);
       if (kFetches && k / kChunk < ahead.num_chunks)
-        for (int i = 0; i < V; ++i) fetch_line(at(ahead, k) + kGroup * kChunk * i);
+        for (int i = 0; i < V; ++i) fetch_line(at(ahead, k) + kGroupSize * kChunk * i);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const __m512i weight = all_groups(weights[r] + k);
@@ -88,14 +88,14 @@ struct Pairs {
         for (int i = 0; i < V; ++i) total[r][i] = add_pair_products(total[r][i], weight, values[i]);
       }
     }
-    for (; k < most; k += kGroup)  // pairs that not all rows see, or see half of
+    for (; k < most; k += kGroupSize)  // pairs that not all rows see, or see half of
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         if (k >= counts[r]) continue;
         const __mmask32 kept = k + 1 < counts[r] ? 0xffffffff : 0x55555555;
         const __m512i weight = all_groups(weights[r] + k);
 #pragma GCC unroll 8
-        for (int i = 0; i < V; ++i) total[r][i] = add_pair_products(total[r][i], weight, _mm512_maskz_loadu_epi16(kept, at(block, k) + kGroup * kChunk * i));
+        for (int i = 0; i < V; ++i) total[r][i] = add_pair_products(total[r][i], weight, _mm512_maskz_loadu_epi16(kept, at(block, k) + kGroupSize * kChunk * i));
       }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r)
@@ -110,17 +110,17 @@ struct Pairs {
   // A head's key and value into the cells of one token. The cells of its neighbour may be written at the same time.
   static void store(float* key, const float* value, const Shape& s, const PoolOfLayer<uint16_t>& pool, int64_t slot, int head) {
     const int offset = int(slot % s.page_size), head_dim = s.head_dim;
-    const size_t cell = cell_of(s, slot / s.page_size, 0) + size_t(head) * s.page_size, stride = size_t(s.page_size) * kGroup;
-    uint16_t* keys = pool.keys + cell * head_dim + size_t(offset) * kGroup;
-    uint16_t* values = pool.values + (cell + offset / kGroup * kGroup) * head_dim;
+    const size_t cell = cell_of(s, slot / s.page_size, 0) + size_t(head) * s.page_size, stride = size_t(s.page_size) * kGroupSize;
+    uint16_t* keys = pool.keys + cell * head_dim + size_t(offset) * kGroupSize;
+    uint16_t* values = pool.values + (cell + offset / kGroupSize * kGroupSize) * head_dim;
     for (int d = 0; d < head_dim; d += kChunk) {
       alignas(32) uint16_t rounded[kChunk];
       _mm256_store_si256((__m256i*)rounded, rounded_pairs(key + d));
 #pragma GCC unroll 8
-      for (int i = 0; i < kChunk; i += kGroup, keys += stride) std::memcpy(keys, rounded + i, 4);
+      for (int i = 0; i < kChunk; i += kGroupSize, keys += stride) std::memcpy(keys, rounded + i, 4);
       const __m512i words = _mm512_cvtepu16_epi32(rounded_pairs(value + d));
-      if (offset % kGroup) _mm512_mask_storeu_epi16(values + kGroup * d, 0xaaaaaaaa, _mm512_slli_epi32(words, 16));
-      else _mm512_mask_storeu_epi16(values + kGroup * d, 0x55555555, words);
+      if (offset % kGroupSize) _mm512_mask_storeu_epi16(values + kGroupSize * d, 0xaaaaaaaa, _mm512_slli_epi32(words, 16));
+      else _mm512_mask_storeu_epi16(values + kGroupSize * d, 0x55555555, words);
     }
   }
 };

@@ -23,7 +23,7 @@ class Runner : public AnyRunner {
  public:
   explicit Runner(const Weights& weights) : w_(weights), s_(weights.shape), layers_(weights.layers, weights.layers + s_.num_layers), pool_(s_.num_threads, s_.pins_threads != 0), attention_(w_, pool_) {
     w_.layers = layers_.data();
-    check_kinds();
+    check_weights();
     lone_.resize(pool_.size());
     for (auto& rows : lone_) rows.reserve(kLoneRows, s_, holds_floats_);
     scratch_.resize(pool_.size());
@@ -71,7 +71,7 @@ class Runner : public AnyRunner {
   }
 
  private:
-  void check_kinds() {
+  void check_weights() {
     bool is_readable = can_read(w_.embedding) && can_read(w_.head);
     holds_floats_ = !is_quantized(w_.head);
     for (const Layer& layer : layers_) {

@@ -121,7 +121,7 @@ def test_a_whole_model_has_the_logits_of_its_dequantized_twin(
         return
     # activations of 8 bits in a model 64 wide, and where zeros are not in the middle minimums in float16
     found = logits_of(packed, "file", True, PROMPT)
-    assert _root_mean_square(found - wanted) < 0.05 * spread
+    assert _root_mean_square(found - wanted) < 0.045 * spread
     # "int8" leaves these matrices as they are, and the reference multiplies them as their definition says
     defined, found = (logits_of(packed, "int8", native, PROMPT) for native in (False, True))
     assert np.abs(found - defined).max(1).min() < 1e-4 * spread
